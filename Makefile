@@ -1,7 +1,7 @@
 # The one entry. `make measure` and `make test` do all the set-up, on a fresh machine too.
 PY := .venv/bin
 PURE := model plan drivers probes report
-C_FILES = $(shell git ls-files 'src/*.c' 'src/*.cpp' 'src/*.h' 'bind/*.cpp' 'bind/*.h' 'tests/native/*.h' 'benchmarks/*.c' 'tests/native/*.c' 'tests/native/*.cpp')
+C_FILES = $(shell git ls-files 'src/*.c' 'src/*.cpp' 'src/*.h' 'bind/*.cpp' 'bind/*.h' 'tests/native/*.h' 'benchmarks/*.c' 'tests/native/*.c' 'tests/native/*.cpp' 'benchmarks/*.cpp' 'benchmarks/*.h')
 # Tests at a time: most of what they do is to wait for what they started.
 TOGETHER := -n 3 --dist worksteal
 # What tools/setup unpacked because installing it would switch or start something.

@@ -16,13 +16,13 @@ from _contest_tasks import (
     ITEMS,
     TASKS,
     WORKERS,
-    Cases,
     add,
     increment,
     produce,
     subtract,
     touch,
 )
+from _taking_part import Cases, Contestants
 
 
 def futures(kind: Callable[[int], Executor]) -> Callable[[], AbstractContextManager[Cases]]:
@@ -266,7 +266,7 @@ def dask_tasks() -> Iterator[Cases]:
         }
 
 
-PEERS: dict[str, Callable[[], AbstractContextManager[Cases]]] = {
+PEERS: Contestants = {
     "futures threads": futures(ThreadPoolExecutor),
     "futures processes": futures(ProcessPoolExecutor),
     "multiprocessing": pool_of_processes,

@@ -1,6 +1,5 @@
 """The tasks of benchmarks/engine.py, equal for all contestants, and their numbers."""
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 TASKS, HOPS, ITEMS = 1000, 200, 10_000
@@ -17,9 +16,6 @@ TASKS_OF = {
 }
 """Number of tasks in a case, by which its seconds are divided; a flow of two counts as one."""
 WORKERS = 2
-
-Cases = Mapping[str, Callable[[], object]]
-"""Case -> a function that runs it once and returns its result, equal for every engine."""
 
 
 def add(x: int, y: int) -> int:

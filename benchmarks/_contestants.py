@@ -5,14 +5,9 @@ SECONDS (three times at least), checks that a wrong value is refused where ports
 prints one JSON object. Exit 77: the engine is not installed. Without arguments: the names.
 """
 
-import hashlib
-import json
-import os
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
 from typing import Any
 
 from _contest_peers import PEERS
@@ -22,16 +17,13 @@ from _contest_tasks import (
     ITEMS,
     TASKS,
     TASKS_OF,
-    Cases,
     add,
     increment,
     produce,
     subtract,
     touch,
 )
-
-NOT_HERE = 77
-MIN_REPETITIONS, MAX_REPETITIONS = 3, 2000
+from _taking_part import Cases, Contestants, take_part
 
 
 def flowos(workers: str) -> Callable[[], AbstractContextManager[Cases]]:
@@ -98,7 +90,7 @@ def refuses(*slices: Any) -> int:
     return refused
 
 
-CONTESTANTS: Mapping[str, Callable[[], AbstractContextManager[Cases]]] = {
+CONTESTANTS: Contestants = {
     "flowos inline": flowos("inline"),
     "flowos threads": flowos("thread"),
     "flowos processes": flowos("process"),
@@ -106,73 +98,5 @@ CONTESTANTS: Mapping[str, Callable[[], AbstractContextManager[Cases]]] = {
 }
 
 
-def pss_bytes() -> tuple[int, int]:
-    """Proportional memory of this process and its descendants, and their number."""
-    parents: dict[int, int] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-    ours = {os.getpid()}
-    while more := {p for p, parent in parents.items() if parent in ours} - ours:
-        ours |= more
-    total = 0
-    for pid in ours:
-        try:
-            words = Path(f"/proc/{pid}/smaps_rollup").read_text().split()
-            total += int(words[words.index("Pss:") + 1]) * 1024
-        except (OSError, ValueError):
-            continue
-    return total, len(ours)
-
-
-def repeated(run: Callable[[], object], seconds: float) -> tuple[list[float], str]:
-    """Seconds of each repetition, and the checksum of the result, which must not change."""
-    checksum = hashlib.sha256(repr(run()).encode()).hexdigest()[:16]
-    taken: list[float] = []
-    until = time.perf_counter() + seconds
-    while len(taken) < MIN_REPETITIONS or time.perf_counter() < until:
-        began = time.perf_counter()
-        result = run()
-        taken.append(time.perf_counter() - began)
-        if len(taken) == MAX_REPETITIONS:
-            break
-    if hashlib.sha256(repr(result).encode()).hexdigest()[:16] != checksum:
-        raise SystemExit("the last result differs from the first")
-    return taken, checksum
-
-
-def main(name: str, seconds: float) -> int:
-    began = time.perf_counter()
-    try:
-        with CONTESTANTS[name]() as cases:
-            next(iter(cases.values()))()
-            start_seconds = time.perf_counter() - began
-            memory, processes = pss_bytes()
-            refused = cases.get("refusals", int)()
-            timed = {
-                case: repeated(run, seconds) for case, run in cases.items() if case != "refusals"
-            }
-    except ModuleNotFoundError as error:
-        print(error, file=sys.stderr)
-        return NOT_HERE
-    answer = {
-        "start_seconds": start_seconds,
-        "pss_bytes": memory,
-        "processes": processes,
-        "refused": refused,
-        "cases": {
-            case: {"seconds": s, "checksum": c, "tasks": TASKS_OF[case]}
-            for case, (s, c) in timed.items()
-        },
-    }
-    print(json.dumps(answer))
-    return 0
-
-
 if __name__ == "__main__":
-    if len(sys.argv) == 1:
-        print(json.dumps(list(CONTESTANTS)))
-    else:
-        sys.exit(main(sys.argv[1], float(sys.argv[2])))
+    sys.exit(take_part(CONTESTANTS, TASKS_OF, sys.argv[1:]))

@@ -12,6 +12,7 @@ HERE = Path(__file__).parent
 NAMES = (
     "engine",
     "workers",
+    "slices",
     "kept_results",
     "programs",
     "stream",
@@ -25,6 +26,7 @@ NAMES = (
     "feed",
     "solve",
     "solve_busy",
+    "serve",
 )
 
 

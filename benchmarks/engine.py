@@ -12,19 +12,15 @@ checksums are compared. FlowOS checks every value against its port; a test on th
 that it refuses wrong ones. Exit 1 when a claim is missed or results differ.
 """
 
-import argparse
 import json
-import os
-import platform
-import statistics
-import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from _contests import Contest, arguments, different, machine
+
 CASES = ("two", "wide", "deep", "loop", "map", "hop", "array")
-NOT_HERE = 77
 PROGRAM = Path(__file__).with_name("_contestants.py")
 
 CLAIMS = (
@@ -37,103 +33,22 @@ CLAIMS = (
     ("flowos processes", "array", 20e-3),
 )
 MAX_PSS_BYTES = 65_000_000
-MAX_SECONDS = 300
-"""Time limit of a contestant: Ray can hang."""
-
-Answer = dict[str, Any]
 
 
 def main() -> int:
-    options = arguments()
-    listed = json.loads(contestant().stdout)
-    names = [n for n in listed if any(n.startswith(w) for w in options.only.split(","))]
-    answers: dict[str, list[Answer]] = {name: [] for name in names}
-    skipped: dict[str, str] = {}
-    for turn in range(options.rounds):
-        for name in names:
-            if name not in skipped:
-                print(f"turn {turn + 1} of {options.rounds}: {name}", file=sys.stderr)
-                contest(name, options.seconds, answers[name], skipped)
-    report = summary({n: a for n, a in answers.items() if a}, skipped, options.rounds)
+    options = arguments(__doc__, "engines", seconds=1.0)
+    contest = Contest(PROGRAM)
+    contest.hold(options.only.split(","), options.rounds, options.seconds)
+    engines = contest.engines()
+    report = {
+        "machine": machine(),
+        "rounds": options.rounds,
+        "engines": engines,
+        "skipped": contest.skipped,
+        "missed": [*missed(engines), *different(engines, CASES)],
+    }
     print(json.dumps(report, indent=1) if options.json else table(report))
     return 1 if report["missed"] else 0
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--json", action="store_true", help="all figures, as JSON")
-    parser.add_argument("--rounds", type=int, default=3, help="turns of all engines (3)")
-    parser.add_argument("--seconds", type=float, default=1.0, help="for each case in a turn (1)")
-    parser.add_argument("--only", default="", help="engines whose names begin so, by commas")
-    return parser.parse_args()
-
-
-def contestant(*words: str) -> "subprocess.CompletedProcess[str]":
-    line = [sys.executable, str(PROGRAM), *words]
-    try:
-        return subprocess.run(
-            line, capture_output=True, text=True, check=False, timeout=MAX_SECONDS
-        )
-    except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(line, 1, "", f"not done in {MAX_SECONDS} s")
-
-
-def contest(name: str, seconds: float, answers: list[Answer], skipped: dict[str, str]) -> None:
-    done = contestant(name, str(seconds))
-    if done.returncode == NOT_HERE:
-        skipped[name] = done.stderr.strip().splitlines()[-1]
-    elif done.returncode != 0 and name.startswith("flowos"):
-        raise SystemExit(f"{name} failed:\n{done.stderr}")
-    elif done.returncode != 0:  # the other engines are still measured
-        skipped[name] = f"it failed: {done.stderr.strip().splitlines()[-1]}"
-    else:
-        answers.append(json.loads(done.stdout.splitlines()[-1]))
-
-
-def summary(
-    answers: Mapping[str, list[Answer]], skipped: Mapping[str, str], rounds: int
-) -> dict[str, Any]:
-    engines = {name: of_engine(turns) for name, turns in answers.items()}
-    return {
-        "machine": {
-            "cpus": len(os.sched_getaffinity(0)),
-            "load": os.getloadavg()[0],
-            "python": platform.python_version(),
-            "kernel": platform.release(),
-        },
-        "rounds": rounds,
-        "engines": engines,
-        "skipped": dict(skipped),
-        "missed": [*missed(engines), *different(engines)],
-    }
-
-
-def of_engine(turns: list[Answer]) -> dict[str, Any]:
-    return {
-        "start_seconds": statistics.median(t["start_seconds"] for t in turns),
-        "pss_bytes": max(t["pss_bytes"] for t in turns),
-        "processes": turns[0]["processes"],
-        "wrong_values_refused": turns[0]["refused"],
-        "cases": {
-            case: of_case([t["cases"][case] for t in turns], turns[0]["cases"][case]["tasks"])
-            for case in turns[0]["cases"]
-        },
-    }
-
-
-def of_case(turns: list[Answer], tasks: int) -> dict[str, Any]:
-    """Seconds per task: over all repetitions, and the median of each turn as the spread."""
-    every = sorted(s / tasks for turn in turns for s in turn["seconds"])
-    return {
-        "median_seconds": statistics.median(every),
-        "p99_seconds": every[min(len(every) - 1, int(0.99 * len(every)))],
-        "min_seconds": every[0],
-        "median_of_turns": [statistics.median(t["seconds"]) / tasks for t in turns],
-        "repetitions": len(every),
-        "checksums": sorted({t["checksum"] for t in turns}),
-    }
 
 
 def missed(engines: Mapping[str, Any]) -> Iterable[str]:
@@ -146,13 +61,6 @@ def missed(engines: Mapping[str, Any]) -> Iterable[str]:
         found = engines["flowos processes"]["pss_bytes"]
         if found > MAX_PSS_BYTES:
             yield f"flowos processes: {found / 1e6:.1f} MB, claimed {MAX_PSS_BYTES / 1e6:g} MB"
-
-
-def different(engines: Mapping[str, Any]) -> Iterable[str]:
-    for case in CASES:
-        sums = {s for e in engines.values() for s in e["cases"].get(case, {}).get("checksums", [])}
-        if len(sums) > 1:
-            yield f"{case}: the results differ, checksums {', '.join(sorted(sums))}"
 
 
 def table(report: Mapping[str, Any]) -> str:

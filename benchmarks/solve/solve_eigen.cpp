@@ -12,7 +12,7 @@ using Vector = Eigen::Map<const Eigen::VectorXd>;
 
 template <class Order>
 contest::Result solve(const contest::Rows& all, const std::vector<double>& b, double rtol,
-                    Eigen::VectorXd& x) {
+                      Eigen::VectorXd& x) {
   using Factors = Eigen::IncompleteCholesky<double, Eigen::Lower, Order>;
   const Eigen::Map<const Matrix> matrix(all.count(), all.count(),
                                         static_cast<Eigen::Index>(all.values.size()),
@@ -39,6 +39,6 @@ int main(int argc, char** argv) {
   Eigen::VectorXd x;
   const bool natural = std::string(argv[5]) == "natural";
   contest::print_result(natural ? solve<Eigen::NaturalOrdering<int>>(all, b, rtol, x)
-                        : solve<Eigen::AMDOrdering<int>>(all, b, rtol, x));
+                                : solve<Eigen::AMDOrdering<int>>(all, b, rtol, x));
   contest::write_vector(argv[3], all, x.data());
 }

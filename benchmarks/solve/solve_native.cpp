@@ -37,9 +37,9 @@ void run(int argc, char** argv) {
   const double ready = contest::seconds();
   const auto info = solver.solve(b, x, {.rtol = std::atof(argv[4])});
   contest::print_result({.setup_seconds = ready - began,
-                 .solve_seconds = contest::seconds() - ready,
-                 .iterations = info.iterations,
-                 .memory_bytes = contest::memory_bytes()});
+                         .solve_seconds = contest::seconds() - ready,
+                         .iterations = info.iterations,
+                         .memory_bytes = contest::memory_bytes()});
   contest::write_vector(argv[3], all, x.data());
 }
 

@@ -65,6 +65,7 @@ _FACE: dict[str, tuple[str, str]] = {
     "Peers": ("flowos.feeder", "Peers"),
     "Solver": ("flowos.solver", "Solver"),
     "as_completed": ("flowos.engine", "as_completed"),
+    "attach": ("flowos.operations._attach", "attach"),
     "decode": ("flowos.feeder", "decode"),
     "environment": ("flowos.operations.environment", "environment"),
     "publish": ("flowos.operations.publish", "publish"),

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from flowos.operations._attach import attach as attach
 from flowos.operations._slice import slice_ as _slice
 from flowos.operations.environment import environment as environment
 from flowos.operations.feed import serve_metrics as serve_metrics

@@ -6,15 +6,17 @@ is asked rarely (its fields, its signature, what is wrong with a call) a twin ma
 library answers, so that `dataclasses.fields`, `asdict` and `replace` take these classes too.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+_NONE: Any = object()
 
 
 class _Field:
-    """A default with options of `dataclasses.field`."""
+    """A default, if it has one, with options of `dataclasses.field`."""
 
-    def __init__(self, *, default: object, **options: bool) -> None:
+    def __init__(self, *, default: object = _NONE, **options: Any) -> None:
         self.default = default
         self.options = options
 
@@ -27,13 +29,14 @@ class _Form:
         options = {n: each.options for n, each in found.items() if isinstance(each, _Field)}
         self.kw_only = kw_only
         self.options = options
-        self.defaults = {n: each.default if n in options else each for n, each in found.items()}
+        given = {n: each.default if n in options else each for n, each in found.items()}
+        self.defaults = {n: default for n, default in given.items() if default is not _NONE}
         hash(tuple(self.defaults.values()))  # raises for a list: all instances would share it
         self.names = tuple(cls.__annotations__)
         self.arguments = tuple(n for n in self.names if options.get(n, {}).get("init", True))
         self.positional = () if kw_only else self.arguments
         self.allowed = frozenset(self.arguments)
-        self.required = self.allowed - found.keys()
+        self.required = self.allowed - self.defaults.keys()
         self.compared = tuple(n for n in self.names if options.get(n, {}).get("compare", True))
         self.shown = tuple(n for n in self.names if options.get(n, {}).get("repr", True))
 
@@ -48,6 +51,8 @@ def _dataclass(*, frozen: bool, kw_only: bool = False) -> Callable[[type], type]
         form = _forms[cls] = _Form(cls, kw_only=kw_only)
         for name, value in {**_METHODS, **form.defaults, "__match_args__": form.positional}.items():
             setattr(cls, name, value)
+        for name in form.options.keys() - form.defaults.keys():
+            delattr(cls, name)
         return cls
 
     return known
@@ -107,7 +112,7 @@ def _twin(cls: type) -> type:
     form = _forms[cls]
     options: dict[str, Any] = {n: {"default": value} for n, value in form.defaults.items()}
     for name, more in form.options.items():
-        options[name] |= more
+        options[name] = options.get(name, {}) | more
     hints: dict[str, Any] = cls.__annotations__
     fields = [(name, hint, field(**options.get(name, {}))) for name, hint in hints.items()]
     body = {"__qualname__": cls.__qualname__}
@@ -118,6 +123,33 @@ def _signature(twin: type) -> object:
     from inspect import signature
 
     return signature(twin)
+
+
+class Parameter(NamedTuple):
+    """A field that the constructor takes."""
+
+    name: str
+    required: bool
+    metadata: Mapping[str, Any]
+
+
+def parameters(cls: type) -> tuple[Parameter, ...] | None:
+    """Of a dataclass of either kind; None of another class."""
+    if form := _forms.get(cls):
+        options = form.options
+        return tuple(
+            Parameter(n, n in form.required, options.get(n, {}).get("metadata", {}))
+            for n in form.arguments
+        )
+    if not hasattr(cls, "__dataclass_fields__"):
+        return None
+    from dataclasses import MISSING, fields
+
+    return tuple(
+        Parameter(f.name, f.default is MISSING and f.default_factory is MISSING, f.metadata)
+        for f in fields(cls)
+        if f.init
+    )
 
 
 _METHODS: dict[str, object] = {

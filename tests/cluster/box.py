@@ -13,18 +13,26 @@ there.
 `box.folder/flowos.toml`. A machine of this cloud is a process that runs slurmd. Slurm gives up on
 one that has not come after `resume_seconds`.
 
+`Box(conf=LINES)`: more lines of its slurm.conf, as of another partition.
+
+`Box(files={"gres.conf": "NodeName=n1 Name=fpga Count=2"})`: more files next to slurm.conf. Nodes
+have what gres.conf counts.
+
 `Box(apart=True)`: each node has its own address, link, processes, host name, /tmp and /dev/shm, as
 machines have. `box.shared` is the one folder that all see, through a file system for each, so that
-neither FIFOs nor locks cross it. What talks to it has to be started by `box.enter`.
+neither FIFOs nor locks cross it; `shared_mib` is its size. What talks to it has to be started by
+`box.enter`.
 """
 
 import os
 import pwd
+import re
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -137,12 +145,22 @@ class Box:
     name = "slurm"
 
     def __init__(
-        self, nodes: int = 2, *, apart: bool = False, cloud: int = 0, resume_seconds: int = 60
+        self,
+        nodes: int = 2,
+        *,
+        apart: bool = False,
+        cloud: int = 0,
+        resume_seconds: int = 60,
+        conf: str = "",
+        shared_mib: int = 0,
+        files: Mapping[str, str] | None = None,
     ) -> None:
         self.nodes = tuple(f"n{number}" for number in range(1, nodes + 1))
         self.cloud = tuple(f"c{number}" for number in range(1, cloud + 1))
         self.apart = apart
-        self._resume_seconds = resume_seconds
+        self._resume_seconds, self._conf = resume_seconds, conf
+        self._files = files or {}
+        self._shared_mib = {"FLOWOS_BOX_SHARED_MIB": str(shared_mib)} if shared_mib else {}
         # a short path, for the socket; in /tmp, which nodes that are apart lay another one over
         self.folder = Path(tempfile.mkdtemp(prefix=f"flowos-{self.name}-", dir="/tmp"))
         self.shared = self.folder / "shared"
@@ -196,7 +214,10 @@ class Box:
         )
 
     def act(self, what: str, node: str) -> None:
-        """On a node that is apart: `stop` (its power fails), `start`, `unplug`, `plug`."""
+        """On a node that is apart: `stop` (its power fails), `start`, `unplug`, `plug`.
+
+        `begin`: munged or slurmctld, once it was killed.
+        """
         assert self._first
         assert self._first.stdin
         self._first.stdin.write(f"{what} {node}\n")
@@ -209,7 +230,7 @@ class Box:
         inside = (sys.executable, "-I", "-S", INSIDE, str(self.folder), self._kind, *names)
         self._first = subprocess.Popen(
             (*namespace(apart=self.apart), *inside),
-            env={**os.environ, **self.variables, **self._of_daemons},
+            env={**os.environ, **self.variables, **self._of_daemons, **self._shared_mib},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -258,7 +279,10 @@ class Box:
             address = f"NodeAddr=10.77.0.{number} Port=6818" if self.apart else address
             address += " State=CLOUD" * (name in self.cloud)
             conf += NODE.format(name=name, address=address, cores=CORES, memory=MEMORY_MIB)
-        conf += PARTITION.format(nodes=",".join(self.nodes))
+            gres = re.search(rf"NodeName={name} Name=(\w+) Count=(\d)", self._gres)
+            if gres:
+                conf = f"{conf.rstrip()} Gres={gres[1]}:{gres[2]}\n"
+        conf += PARTITION.format(nodes=",".join(self.nodes)) + self._conf
         if self.cloud:
             conf += self._write_cloud()
         for name in ("", *every):
@@ -267,11 +291,17 @@ class Box:
                 (place / folder).mkdir(parents=True, exist_ok=True)
             (self.folder / "spool" / name).mkdir(parents=True, exist_ok=True)
             (place / "slurm.conf").write_text(conf)
+            for file, lines in self._files.items():
+                (place / file).write_text(lines)
             (place / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")  # finding out may fail
             (place / "mpi.conf").write_text(f"PMIxCliTmpDirBase={place}/tmp\n")  # /tmp is shared
         key = self.folder / "munge.key"
         key.touch(0o600)
         key.write_bytes(os.urandom(1024))
+
+    @property
+    def _gres(self) -> str:
+        return self._files.get("gres.conf", "")
 
     def set_cloud(self, *lines: str, boot: str = "") -> None:
         """Its settings, and these lines in addition. boot: what a machine runs."""

@@ -1,6 +1,7 @@
 """What the tests of faults run inside a `Box` whose nodes are apart: a program that holds a slice.
 
 `python drives.py SHARED REQUEUE COUNT` maps COUNT items over two nodes; each item names its node.
+REQUEUE is yes, no, or submit: COUNT runs instead of a map.
 Prints `held JOB`, a line `began ITEM NODE PID` for each item that begins, then the end in one line.
 """
 
@@ -35,6 +36,13 @@ def heard(event: HoldEvent) -> None:
     say("event", event.what, event.node, event.reason)
 
 
+def submitted(s: HeldSlice, flow: fo.Flow, count: int) -> None:
+    runs = [s.submit(flow, x) for x in range(count)]
+    errors = [run.exception() for run in fo.as_completed(runs)]
+    lost = [str(error) for error in errors if isinstance(error, fo.WorkerLost)]
+    say("results", errors.count(None), "lost", len(lost), *lost[:1])
+
+
 def main(shared: str, requeue: str, count: str) -> None:
     os.environ["SHARED"] = shared
     pool = Pool(name="c", kind="slurm", nodes=2, shared=shared)
@@ -44,7 +52,10 @@ def main(shared: str, requeue: str, count: str) -> None:
     with HeldSlice(provider, Ask(nodes=2), options, heard, requeue=requeue == "yes") as s:
         say("held", *(node.allocation.job for node in s.held.nodes[:1]))  # type: ignore[attr-defined]
         try:
-            say("results", *(result[0] for result in s.map(flow, range(int(count)))))
+            if requeue == "submit":
+                submitted(s, flow, int(count))
+            else:
+                say("results", *(result[0] for result in s.map(flow, range(int(count)))))
         except FlowosError as error:
             say("failed", type(error).__name__, error)
     say("freed")

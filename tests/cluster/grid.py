@@ -43,6 +43,8 @@ CONFIGURATION = {
     "mailer": "/bin/true",
     "load_report_time": "00:00:01",
     "max_unheard": "00:00:20",
+    "reporting_params": "accounting=true reporting=false flush_time=00:00:01 joblog=false "
+    "sharelog=00:00:00",
 }
 """What differs from Debian's default."""
 
@@ -162,11 +164,12 @@ exec {enter} {programs}/${{0##*/}} "$@"
 
 
 class Grid(Box):
-    """A running Grid Engine. nodes: their names."""
+    """A running Grid Engine. nodes: their names. slots: of each; CORES of them are a whole node."""
 
     name = "sge"
 
-    def __init__(self, nodes: int = 2) -> None:
+    def __init__(self, nodes: int = 2, *, slots: int = CORES) -> None:
+        self._slots = slots
         super().__init__(nodes, apart=True)
 
     @property
@@ -223,7 +226,7 @@ class Grid(Box):
             common / "configuration": self._configuration(),
             common / "sched_configuration": SCHEDULER,
             qmaster / "managers": f"{user}\n",
-            qmaster / "cqueues/main.q": QUEUE.format(hosts=" ".join(self.nodes), cores=CORES),
+            qmaster / "cqueues/main.q": QUEUE.format(hosts=" ".join(self.nodes), cores=self._slots),
             **{qmaster / f"qinstances/main.q/{n}": INSTANCE.format(name=n) for n in self.nodes},
             **{qmaster / f"admin_hosts/{n}": f"hostname {n}\n" for n in hosts},
             **{qmaster / f"submit_hosts/{n}": f"hostname {n}\n" for n in hosts},

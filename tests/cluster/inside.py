@@ -131,7 +131,14 @@ class Cluster:
             line.recv(1)
             self.stop(node)
 
-    def _start_controller(self) -> None:
+    def begin(self, daemon: str) -> None:
+        """What was killed: munged or slurmctld, which goes on with the state that it has kept."""
+        if daemon == "munged":
+            self._start_munged()
+        else:
+            start(which("slurmctld"), "-D")
+
+    def _start_munged(self) -> None:
         at = self.folder
         start(
             *(which("munged"), "--foreground", "--force"),
@@ -140,6 +147,9 @@ class Cluster:
             f"--seed-file={at}/munge.seed",
         )
         self._await((at / "munge.sock").exists, "munged has no socket")
+
+    def _start_controller(self) -> None:
+        self._start_munged()
         start(which("slurmctld"), "-D", "-c")
         ping = (which("scontrol"), "ping")
         self._await(lambda: " UP" in said(*ping), "slurmctld does not answer")
@@ -183,8 +193,15 @@ class Cluster:
             "link set br0 up\n",
         )
 
+    def remount(self, how: str) -> None:
+        """The shared folder, if it is small: `ro` or `rw`."""
+        must("mount", "-o", f"remount,{how}", f"{self.folder}/content")
+
     def _mount_shared(self) -> None:
         shared = self.folder / "shared"
+        if mib := os.environ.get("FLOWOS_BOX_SHARED_MIB"):
+            size = f"size={mib}m"
+            must("mount", "-t", "tmpfs", "-o", size, "tmpfs", f"{self.folder}/content")
         start(which("bindfs"), "-f", f"{self.folder}/content", f"{shared}", keep_rights=True)
         self._await(shared.is_mount, "no shared folder")
 

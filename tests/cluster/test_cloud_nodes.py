@@ -149,11 +149,14 @@ def test_a_machine_that_comes_after_its_node_was_powered_down_is_ended(cloud: Bo
 
 
 @fo.task
-def where(x: fo.int64) -> fo.str_:
+def where(x: fo.int64, folder: fo.str_) -> fo.str_:
+    """Once two of these run at the same time."""
+    Path(folder, f"item{x}").touch()
+    assert comes(lambda: len([*Path(folder).glob("item*")]) == 2)
     return f"{x} on {os.environ['SLURMD_NODENAME']}"
 
 
-FLOW = fo.flow_output(where(fo.flow_input("x", fo.int64)))
+FLOW = fo.flow_output(where(fo.flow_input("x", fo.int64), fo.flow_input("folder", fo.str_)))
 
 
 def test_a_slice_powers_its_nodes_up_and_a_quota_is_its_refusal(
@@ -164,7 +167,9 @@ def test_a_slice_powers_its_nodes_up_and_a_quota_is_its_refusal(
     for name, value in cloud.variables.items():
         monkeypatch.setenv(name, value)
     with fo.slice(FLOW, pool="cloud", nodes=2, workers="process") as s:
-        assert sorted(s.map([1, 2])) == [["1 on c1"], ["2 on c2"]]
+        found = s.map([(1, str(tmp_path)), (2, str(tmp_path))])
+        items, nodes = zip(*(str(each).split(" on ") for (each,) in found), strict=True)
+        assert (items, sorted(nodes)) == (("1", "2"), ["c1", "c2"])
     assert comes(lambda: down(cloud) == {*NODES})
     cloud.set_cloud("retry_seconds = 2", f'answers = ["create: {NO_MORE}"]')
     with pytest.raises(fo.SliceRefused, match=f"pool cloud: node c[12]: box: quota: {NO_MORE}"):

@@ -2,12 +2,14 @@
 
 import os
 import queue
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -26,15 +28,15 @@ def awaited(true: Callable[[], object], what: str) -> None:
 
 
 class Driver:
-    """A program that runs items on two nodes, until `let_go`."""
+    """A program that runs items on two nodes, until `let_go`. before: words that start it."""
 
-    def __init__(self, box: Box, requeue: str, count: int) -> None:
+    def __init__(self, box: Box, requeue: str, count: int, *before: str) -> None:
         self.box = box
         self.lines: list[str] = []
         self._said: queue.SimpleQueue[str] = queue.SimpleQueue()
         words = (sys.executable, str(DRIVES), str(box.shared), requeue, str(count))
         self.process = subprocess.Popen(
-            (*box.enter, *words),
+            (*box.enter, *before, *words),
             env={**os.environ, **box.variables},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -126,15 +128,16 @@ def test_items_of_a_node_that_is_lost_run_on_the_other(driver: Driver, fault: st
 def test_a_node_that_is_lost_is_named_where_nothing_may_run_twice(driver: Driver) -> None:
     driver.workers()
     driver.box.act("stop", "n1")
-    failed = driver.line("failed WorkerLost")
-    assert "node n1 is lost" in failed
-    driver.let_go()
+    driver.line("event lost")
+    driver.let_go()  # an error comes in the place of its item
+    assert "node n1 is lost" in driver.line("failed WorkerLost")
     driver.line("freed")
     assert is_free(driver.box)
 
 
 def test_a_worker_that_is_killed_is_told_with_its_task_and_its_node_stays(driver: Driver) -> None:
     os.kill(driver.workers()["n1"], signal.SIGKILL)
+    driver.let_go()
     failed = driver.line("failed WorkerLost")
     assert "task 'item'" in failed
     assert "killed by signal 9" in failed
@@ -169,13 +172,50 @@ def test_a_node_that_is_set_down_is_lost(driver: Driver) -> None:
     assert driver.end() == ALL
 
 
-def test_a_controller_that_is_gone_stops_no_run_and_freeing_raises_nothing(driver: Driver) -> None:
-    driver.workers()
-    for pid in processes_of(driver.box.folder):
-        if b"slurmctld" in read_of(pid, "cmdline").split(b"\0")[0]:
+def kill_daemon(box: Box, name: str) -> None:
+    for pid in processes_of(box.folder):
+        if name.encode() in read_of(pid, "cmdline").split(b"\0")[0]:
             os.kill(pid, signal.SIGKILL)
+
+
+def is_free_of_all(box: Box) -> bool:
+    """As it answers; one that does not says nothing."""
+    return box.run("squeue").returncode == 0 and is_free(box)
+
+
+def test_a_controller_that_is_gone_stops_no_run_and_ends_the_job_when_it_is_back(
+    driver: Driver,
+) -> None:
+    driver.workers()
+    kill_daemon(driver.box, "slurmctld")
     driver.let_go()
     assert driver.end() == ALL
+    driver.box.act("begin", "slurmctld")
+    awaited(lambda: is_free_of_all(driver.box), "its job is held")
+
+
+def test_a_controller_that_has_lost_its_state_does_not_know_the_job(driver: Driver) -> None:
+    """As one that is killed within a second after the nodes were held."""
+    driver.line("held")
+    kill_daemon(driver.box, "slurmctld")
+    for name in ("job_state", "job_state.old"):
+        (driver.box.folder / "state" / name).unlink(missing_ok=True)
+    driver.box.act("begin", "slurmctld")
+    assert re.search("Invalid job id|lease ended early", driver.line("failed"))
+    driver.line("freed")
+    awaited(lambda: is_free_of_all(driver.box), "a job is there")
+
+
+@pytest.mark.parametrize("daemon", ["slurmctld", "munged"])
+def test_a_driver_that_is_killed_while_slurm_does_not_answer_holds_no_node_once_it_does(
+    driver: Driver, daemon: str
+) -> None:
+    driver.workers()
+    kill_daemon(driver.box, daemon)
+    os.kill(driver.pid(), signal.SIGKILL)
+    driver.process.wait(PATIENCE_SECONDS)
+    driver.box.act("begin", daemon)
+    awaited(lambda: is_free_of_all(driver.box), "its job is held")
 
 
 def test_a_node_that_is_drained_goes_on_until_it_is_freed(driver: Driver) -> None:
@@ -184,3 +224,87 @@ def test_a_node_that_is_drained_goes_on_until_it_is_freed(driver: Driver) -> Non
     driver.let_go()
     assert driver.end() == ALL
     awaited(lambda: is_free(driver.box), "its job is held")
+
+
+SAYS_WHAT_IS_LEFT = ("sh", "-c", '"$@"; echo left $(squeue -ho %T) $(squeue -hs -o %i)', "")
+
+
+@pytest.mark.parametrize(
+    ("driver", "steps"),
+    [
+        (("yes", 6, "salloc", "--nodes=2", *SAYS_WHAT_IS_LEFT), 0),
+        (("yes", 6, "salloc", "--nodes=2", "srun", "-N1", "-n1", *SAYS_WHAT_IS_LEFT), 1),
+    ],
+    indirect=["driver"],
+)
+def test_within_a_job_of_the_login_node_or_of_its_first_node_its_nodes_are_used_and_kept(
+    driver: Driver, steps: int
+) -> None:
+    job = driver.line("held ")
+    assert job == f"held {driver.box.ask('squeue', '--noheader', '--format=%A')}"
+    driver.workers()
+    driver.let_go()
+    assert driver.line("results") == ALL
+    left = driver.line("left ").split()[1:]
+    assert (left[0], len(left)) == ("RUNNING", 1 + steps), left
+
+
+@pytest.mark.parametrize(
+    "driver",
+    [("yes", 6, "salloc", "--nodes=2", "sh", "-c", '"$@"; sleep 1000', "")],
+    indirect=True,
+)
+def test_a_driver_that_is_killed_within_a_job_leaves_no_process_and_the_job(
+    driver: Driver,
+) -> None:
+    workers = driver.workers()
+    os.kill(driver.pid(), signal.SIGKILL)
+    awaited(lambda: driver.box.ask("squeue", "--noheader", "--steps") == "", "a step runs on")
+    awaited(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers.values()), "runs on")
+    assert driver.box.ask("squeue", "--noheader", "--format=%T") == "RUNNING"
+
+
+@contextmanager
+def twice(box: Box, python: Path = Path(sys.executable)) -> Iterator["subprocess.Popen[str]"]:
+    """It runs a flow on the pool, and, after a line, another one."""
+    words = (*box.enter, str(python), str(DRIVES.with_name("runs_twice.py")), str(box.shared))
+    env = {**os.environ, **box.variables, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, env=env, stdin=pipe, stdout=pipe, text=True) as runs:
+        yield runs
+        if runs.stdin and not runs.stdin.closed:
+            runs.communicate("\n\n", PATIENCE_SECONDS)
+    awaited(lambda: is_free(box), "its job is held")
+
+
+def test_a_shared_folder_that_becomes_read_only_is_said_when_something_starts() -> None:
+    with Box(apart=True, shared_mib=8) as box, twice(box) as runs:
+        assert runs.stdout
+        assert runs.stdout.readline() == "ran [2]\n"
+        box.act("remount", "ro")
+        said = runs.communicate("\n\n", PATIENCE_SECONDS)[0].splitlines()
+        start = f"failed LaunchFailed task 'triple': cannot make the run folder {box.shared}"
+        assert said[0].startswith(start)
+        assert said[0].endswith(": Read-only file system")
+        assert said[1:] == [f"refused pool c: shared folder {box.shared}: Read-only file system"]
+
+
+def test_a_python_that_a_node_does_not_see_is_said_with_the_node(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.symlink_to(Path(sys.executable).resolve())
+    with Box(apart=True) as box, twice(box, python) as runs:
+        assert runs.stdout
+        assert runs.stdout.readline() == (
+            "failed LaunchFailed task 'double': a worker process could not start on node n1, which "
+            f"has to see {python}, the Python of this program: no such command '{python}'\n"
+        )
+
+
+@pytest.mark.parametrize("driver", [("submit", 4)], indirect=True)
+def test_runs_that_were_submitted_end_with_their_node(driver: Driver) -> None:
+    driver.workers()
+    driver.box.act("stop", "n1")
+    driver.line("event lost")
+    driver.let_go()
+    said = driver.end()
+    assert said.startswith("results 2 lost 2 node n1 is lost: ")

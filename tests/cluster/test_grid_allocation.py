@@ -1,6 +1,7 @@
 """Nodes of a Grid Engine are held by a keeper, and freed however it ends."""
 
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -11,8 +12,8 @@ from contextlib import suppress
 import pytest
 
 from flowos.engine.launch._session import LaunchSession
-from flowos.engine.sge._allocation import SgeAllocation, allocate, find
-from flowos.model import Ask, Lost, Pool, SliceRefused
+from flowos.engine.sge._allocation import SgeAllocation, allocate, cancel_sge_jobs
+from flowos.model import Ask, Pool, SliceRefused
 
 from .grid import Grid
 from .test_allocation import GROUPS, ours_of
@@ -21,13 +22,14 @@ from .test_box import PATIENCE_SECONDS, processes_of, read_of
 POOL = Pool(name="c", kind="sge", nodes=2, cores=4, queue="main.q", pe="nodes")
 SESSION = LaunchSession()
 
+KEEPER = b"-c\0import base64, zlib;"
 HOLDS = """
 from flowos.engine.launch._session import LaunchSession
 from flowos.engine.sge._allocation import allocate
 from flowos.model import Ask, Pool
 pool = Pool(name="c", kind="sge", nodes=2, cores=4, queue="main.q", pe="nodes")
 held = allocate(LaunchSession(), pool, Ask(nodes=2), str, 4.0)
-print("held", *sorted(held.nodes), flush=True)
+print("held", *sorted(node.name for node in held.nodes), flush=True)
 input()
 """
 
@@ -65,51 +67,12 @@ def held() -> Iterator[SgeAllocation]:
 
 def test_nodes_are_held_until_they_are_freed(grid: Grid) -> None:
     held = hold()
-    assert sorted(held.nodes) == ["n1", "n2"]
+    assert sorted(node.name for node in held.nodes) == ["n1", "n2"]
     assert held.ended() is None
     assert held.job in grid.ask("qstat", "-u", "*").split()
     held.free()
     held.free()
     assert held.ended()
-
-
-def test_further_processes_start_on_each_node_and_end_with_the_job(
-    held: SgeAllocation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """From out here: Grid Engine asks for the job's number alone."""
-    monkeypatch.setenv("JOB_ID", held.job)
-    monkeypatch.setenv("SGE_TASK_ID", "undefined")
-    for node in held.nodes:
-        words = ("qrsh", "-inherit", "-noshell", node, "sh", "-c", "hostname; cat; exit 5")
-        done = subprocess.run(words, input="in\n", capture_output=True, text=True)
-        assert (done.returncode, done.stdout.split()) == (5, [node, "in"])
-    words = ("qrsh", "-inherit", "-noshell", held.nodes[1], "sh", "-c", "echo up; sleep 1000")
-    pipe = subprocess.PIPE
-    with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as task:
-        assert task.stdout
-        assert task.stdout.readline() == "up\n"
-        held.free()
-        task.communicate(timeout=PATIENCE_SECONDS)
-
-
-def test_what_is_held_is_found_by_its_number_with_its_nodes_until_it_is_freed(
-    held: SgeAllocation,
-) -> None:
-    found = find(held.job)
-    assert not isinstance(found, Lost)
-    assert (found.name, found.phase, found.nodes) == (held.name, "running", held.nodes)
-    held.free()
-    assert comes_to_lost(held.job)
-
-
-def comes_to_lost(job: str) -> bool:
-    """The job is a while on its way out of the queue."""
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not isinstance(find(job), Lost):
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def test_nodes_stay_held_for_longer_than_a_keeper_bears_silence() -> None:
@@ -161,16 +124,33 @@ def test_an_end_that_another_asks_for_is_seen(grid: Grid, held: SgeAllocation) -
     assert held.ended(PATIENCE_SECONDS)
 
 
+def test_what_another_program_holds_is_ended_by_its_name() -> None:
+    held = allocate(SESSION, POOL, Ask(nodes=1, id="c-1"), print)
+    cancel_sge_jobs("c-2")
+    assert held.ended(0.5) is None
+    cancel_sge_jobs("c-1")
+    assert held.ended(PATIENCE_SECONDS)
+    held.free()
+
+
 def test_nodes_are_freed_when_their_qrsh_is_killed(grid: Grid, held: SgeAllocation) -> None:
-    (qrsh,) = [p for p in processes_of(grid.folder) if b"qrsh\0" in read_of(p, "cmdline")[:40]]
-    os.kill(qrsh, signal.SIGKILL)
+    words = {p: read_of(p, "cmdline") for p in processes_of(grid.folder)}
+    qrshs = [p for p in words if b"qrsh\0" in words[p][:40]]
+    task, hold = sorted(qrshs, key=lambda p: b"-inherit" not in words[p])
+    lost = queue.SimpleQueue[str]()
+    held.watch(lambda name, why: lost.put(f"{name}: {why}"), lost.put)
+    _, other = held.nodes
+    os.kill(task, signal.SIGKILL)
+    assert lost.get(timeout=PATIENCE_SECONDS) == f"{other.name}: its keeper ended"
+    assert held.ended() is None
+    os.kill(hold, signal.SIGKILL)
     assert held.ended(PATIENCE_SECONDS)
     await_free(grid)
 
 
 def test_a_keeper_whose_node_is_lost_without_a_word_is_given_up(grid: Grid) -> None:
     held = allocate(SESSION, POOL, Ask(nodes=1), print, silence_seconds=4.0)
-    (node,) = held.nodes
+    (node,) = (kept.name for kept in held.nodes)
     grid.act("unplug", node)
     try:
         assert held.ended(PATIENCE_SECONDS) == f"node {node} does not answer"
@@ -179,12 +159,29 @@ def test_a_keeper_whose_node_is_lost_without_a_word_is_given_up(grid: Grid) -> N
     held.free()
 
 
+def test_nodes_stay_when_another_one_is_lost(grid: Grid) -> None:
+    held = allocate(SESSION, POOL, Ask(nodes=2), print, silence_seconds=4.0)
+    first, other = (kept.name for kept in held.nodes)
+    lost = queue.SimpleQueue[str]()
+    held.watch(lambda name, why: lost.put(f"{name}: {why}"), lost.put)
+    grid.act("unplug", other)
+    try:
+        said = lost.get(timeout=PATIENCE_SECONDS)
+        assert said == f"{other}: node {other} does not answer"
+        assert [kept.name for kept in held.nodes] == [first]
+        assert held.ended() is None
+    finally:
+        grid.act("plug", other)
+        held.free()
+    assert lost.empty()
+
+
 def test_nodes_are_freed_while_grid_engine_itself_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
     with Grid() as own:
         for name, value in own.outside.items():
             monkeypatch.setenv(name, value)
         held = hold()
-        keepers = [p for p in processes_of(own.folder) if b"flowos-keeper" in read_of(p, "cmdline")]
+        keepers = [p for p in processes_of(own.folder) if KEEPER in read_of(p, "cmdline")]
         assert keepers
         (master,) = [p for p in processes_of(own.folder) if b"qmaster" in read_of(p, "cmdline")]
         os.kill(master, signal.SIGKILL)
@@ -192,7 +189,7 @@ def test_nodes_are_freed_while_grid_engine_itself_is_down(monkeypatch: pytest.Mo
         held.free()
         assert held.ended()
         until = time.monotonic() + PATIENCE_SECONDS
-        while any(b"flowos-keeper" in read_of(p, "cmdline") for p in keepers):
+        while any(KEEPER in read_of(p, "cmdline") for p in keepers):
             assert time.monotonic() < until
             time.sleep(0.02)
 

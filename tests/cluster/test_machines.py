@@ -48,6 +48,7 @@ def test_a_folder_of_one_node_is_not_seen_on_another(machines: Box, folder: str)
     assert on(machines, "n1", f"echo here > {name}; cat {name}") == "here"
     assert on(machines, "n2", f"ls {name} 2>/dev/null || echo none") == "none"
     assert not Path(name).exists()
+    assert on(machines, "n1", f"rm {name}") == ""
 
 
 def test_processes_of_one_node_are_no_processes_of_another(machines: Box) -> None:

@@ -1,9 +1,12 @@
 """`flowos pools --check` of a pool that is a partition of a real cluster: each says one line."""
 
+import json
 import os
+import pwd
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -24,18 +27,44 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def checked(variables: dict[str, str], *keys: str) -> tuple[int, str]:
-    """Exit code of the check, and its last line, of a pool with these keys."""
+    """Exit code of the check, and its last line but those of users, of a pool with these keys."""
     Path("flowos.toml").write_text("\n".join(("[pools.c]", 'kind = "slurm"', *keys, "")))
     words = (FLOWOS, "pools", "--check")
     done = subprocess.run(words, env={**os.environ, **variables}, capture_output=True, text=True)
     assert done.stderr == ""
-    return done.returncode, done.stdout.splitlines()[-1].strip()
+    said = [line.strip() for line in done.stdout.splitlines()]
+    return done.returncode, [line for line in said if "user" not in line][-1]
 
 
 def test_a_pool_shows_the_nodes_that_the_cluster_has_for_it(box: Box) -> None:
     code, said = checked(box.variables, "nodes = 2", 'partition = "main"')
     assert code == 0
     assert re.match(r"n2 .*4 cores", said)
+
+
+def test_a_pool_shows_its_users_and_storage(box: Box, folder: Path) -> None:
+    holds = subprocess.Popen(("srun", "-N2", "sleep", "1000"), env={**os.environ, **box.variables})
+    while "RUNNING" not in box.ask("squeue", "--noheader", "--format=%T"):
+        time.sleep(0.02)
+    keys = ("nodes = 2", 'scratch = "/local"', f'shared = "{folder}"')
+    Path("flowos.toml").write_text("\n".join(("[pools.c]", 'kind = "slurm"', *keys, "")))
+    words = (FLOWOS, "pools", "--check", "--json")
+    done = subprocess.run(words, env={**os.environ, **box.variables}, capture_output=True)
+    holds.terminate()
+    holds.wait()
+    found = json.loads(done.stdout)[-1]
+    (user,) = found["users"]
+    assert (user["name"], user["nodes"], user["waiting"]) == (pwd.getpwuid(os.getuid())[0], 2, 0)
+    assert user["node_seconds"] is None
+    assert found["not_accounted"] == "sacct: Slurm accounting storage is disabled"
+    shared, scratch = found["storage"]
+    assert 0 < shared["free_bytes"] <= shared["total_bytes"]
+    assert (scratch["total_bytes"], scratch["path"]) == (None, "/local")
+    text = subprocess.run(
+        (FLOWOS, "pools", "--check"), env={**os.environ, **box.variables}, capture_output=True
+    ).stdout.decode()
+    assert f"shared {folder}: " in text
+    assert "what users have used is not known: sacct: Slurm accounting storage is disabled" in text
 
 
 @pytest.mark.parametrize(
@@ -45,7 +74,7 @@ def test_a_pool_shows_the_nodes_that_the_cluster_has_for_it(box: Box) -> None:
         (("nodes = 3",), "3 nodes asked for, partition 'main' gives 2"),
         (("max_seconds = 7200",), "7200 s asked for, partition 'main' gives 3600 s at most"),
         (("cores = 64",), "0 of 2 have what each has to have: 64 cores asked for, n1 has 4"),
-        (('gres = "gpu:1"',), "0 of 2 have what each has to have: 1 gpu asked for, n1 has 0"),
+        (('gres = "gpu:1"',), "0 of 2 have what each has to have: 1 GPUs asked for, n1 has 0"),
     ],
 )
 def test_what_the_cluster_can_never_give_is_said_at_once(

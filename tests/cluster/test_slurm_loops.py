@@ -44,5 +44,7 @@ def test_a_loop_runs_on_a_node_and_its_errors_say_the_round(
             s.run(flow, 5)
         with pytest.raises(fo.RoundLimitExceeded, match="task 'loop' is not done after 9 rounds"):
             s.run(flow, -1)
-        with pytest.raises(fo.WorkerLost, match="task 'loop/down': its worker process is gone"):
+        with pytest.raises(
+            fo.WorkerLost, match="'loop/down': its worker process on node n1 is gone"
+        ):
             s.run(flow, 100)

@@ -27,6 +27,7 @@ from tests.contract.test_providers import (  # noqa: F401 - tests that are colle
     flow_of,
     held,
     on,
+    test_a_device_that_no_node_has_is_refused,
     test_a_lease_ends_with_an_event_and_gives_all_back,
     test_a_node_tells_what_it_has_and_runs_flows,
     test_a_refused_resize_leaves_what_is_held_as_it_was,
@@ -147,6 +148,52 @@ def test_arrays_cross_between_this_machine_and_the_nodes(provider: Provider) -> 
             assert s.run(flow, np.ones(size)) == [4.0 * size]
 
 
+def test_notes_say_that_tasks_on_nodes_pass_large_arrays_by_way_of_this_program(
+    provider: Provider,
+) -> None:
+    large = fo.array(fo.float64, (5_000, 1_000))
+
+    @fo.task
+    def made(n: fo.int64) -> large:  # type: ignore[valid-type]
+        return np.full((5_000, 1_000), n)
+
+    @fo.task
+    def total(a: large) -> fo.float64:  # type: ignore[valid-type]
+        return float(a.sum())  # type: ignore[attr-defined]
+
+    array = made(fo.flow_input("n", fo.int64))
+    flow = fo.flow_output(total(array), total(array))
+    with on(provider) as s:
+        s.opened(flow)
+        (note,) = s.notes
+    assert note.startswith("tasks pass 80 MB of arrays on in a run, by way of this program; worke")
+    with fo.slice(flow, workers="process") as here:
+        assert here.notes == ()
+
+
+def test_a_task_on_a_node_may_write_to_its_array_and_no_other_sees_it(provider: Provider) -> None:
+    @fo.task
+    def spoil(a: Array, x: fo.int64) -> fo.float64:
+        total = float(a.sum()) + x
+        a[:] = -1
+        return total
+
+    @fo.task
+    def ones(x: fo.int64) -> Array:
+        return np.full(20_000, float(x))
+
+    x = fo.flow_input("x", fo.int64)
+    constant = fo.flow_output(spoil(np.ones(20_000), x))
+    shared = ones(x)
+    several = fo.flow_output(spoil(shared, 0), spoil(shared, 1), shared)
+    with on(provider) as s:
+        assert list(s.map(constant, range(50))) == [[20_000.0 + i] for i in range(50)]
+        for _ in range(2):
+            first, second, array = s.run(several, 2)
+            assert (first, second) == (40_000.0, 40_001.0)
+            assert np.array_equal(array, np.full(20_000, 2.0))  # type: ignore[arg-type]
+
+
 @pytest.fixture
 def node(provider: Provider) -> Iterator[Node]:
     leased = provider.hold(Ask())
@@ -161,7 +208,6 @@ def test_commands_run_on_the_node_as_they_would_here(node: Node) -> None:
     assert (outcome.stdout, outcome.stderr) == (b"given n1\n/tmp\n", b"err\n")
     missing = node.run(Launch(argv=("no-such-program",)))
     assert "no such command" in str(missing.end)
-    assert [node.has(path) for path in (os.devnull, f"{os.devnull}/x")] == [True, False]
 
 
 def test_a_command_ends_when_it_is_stopped_and_over_its_time_limit(node: Node) -> None:
@@ -212,10 +258,22 @@ def test_a_folder_that_nodes_do_not_see_is_refused(
     tmp_path.chmod(0o700)
 
 
-def _without_proof(*given: Any, proof: Path) -> Allocation:
-    session, provider_pool, ask, on_waiting = given
-    elsewhere = proof.with_name("elsewhere")
-    return allocate(session, provider_pool, ask, on_waiting, proof=elsewhere)
+def _without_proof(*given: Any, proof: Path, **options: Any) -> Allocation:
+    options["proof"] = proof.with_name("elsewhere")
+    return allocate(*given, **options)
+
+
+def test_what_slurm_would_let_wait_for_ever_is_refused_and_leaves_no_job(box: Box) -> None:
+    events = Heard()
+    with pytest.raises(fo.SliceRefused, match=r"7200 s asked for, partition 'main' gives 3600 s"):
+        provider_of(pool(box)).hold(Ask(seconds=7200.0), events)
+    assert not events.events
+    assert box.ask("squeue", "--noheader") == ""
+
+
+def test_what_slurm_does_not_know_is_refused_with_the_nearest_name(box: Box) -> None:
+    with pytest.raises(fo.SliceRefused, match=r"'mian'.*main"):
+        provider_of(pool(box, partition="mian")).hold(Ask())
 
 
 def test_no_lease_is_longer_than_the_pool_allows(box: Box) -> None:
@@ -300,7 +358,7 @@ def test_a_flow_file_gives_the_same_here_and_on_nodes_of_the_pool(
 def test_what_is_asked_of_no_pool_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "flow.py").write_text(FLOW)
     for given, says in (
-        (("--nodes", "2"), "--nodes and --seconds are asked of a pool: add --pool NAME"),
+        (("--nodes", "2"), "--nodes is asked of a pool: add --pool NAME"),
         (("--pool", "nope"), "no pool 'nope'"),
     ):
         words = (FLOWOS, "run", "flow.py", "n=5", *given)

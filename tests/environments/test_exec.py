@@ -68,6 +68,20 @@ def test_the_standard_streams_are_the_persons_own_files(env: str, tmp_path: Path
     assert seen == [path.stat().st_ino for path in streams], streams[2].read_text()
 
 
+def test_a_start_loads_no_library_that_only_a_first_one_needs(env: str, tmp_path: Path) -> None:
+    program = (
+        "import sys; from flowos.cli import main; code = main(sys.argv[1:]);"
+        "open('modules', 'w').write(' '.join(sys.modules)); sys.exit(code)"
+    )
+    words = [sys.executable, "-c", program, "exec", "--env", env, "--", "true"]
+    for _ in range(2):
+        subprocess.run(words, cwd=tmp_path, check=True, timeout=300)
+    late = {"dataclasses", "inspect", "ast", "random", "tempfile", "platform", "struct", "tarfile"}
+    if not env.endswith("sqfs@podman"):  # it enters what was unpacked, and looks through that
+        late |= {"hashlib", "shutil"}
+    assert not late & {*(tmp_path / "modules").read_text().split()}
+
+
 def test_a_closed_stdin_is_as_good_as_empty(env: str, tmp_path: Path) -> None:
     words = f"exec {FLOWOS} exec --env {env} -- sh -c 'cat; echo end' <&-"
     done = subprocess.run(["sh", "-c", words], capture_output=True, cwd=tmp_path, timeout=300)

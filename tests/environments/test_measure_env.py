@@ -56,7 +56,7 @@ def words_for(images: Images, runtimes: list[str]) -> list[str]:
 
 def book_with(flowos: Flowos, words: Sequence[str], enough: Callable[[Book], bool]) -> Book:
     """What was measured; in more time where a busy machine needs it for that to be enough."""
-    for minutes in ("0.4", "2", "8"):
+    for minutes in ("0.4", "0.9", "2", "8"):
         book: Book = json.loads(flowos(*words, "--minutes", minutes, "--json").stdout)["book"]
         if enough(book):
             break

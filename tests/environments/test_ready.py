@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,15 @@ from flowos.engine.launch._session import LaunchSession
 from flowos.model import (
     Environment,
     EnvironmentRefused,
+    Form,
     Image,
     ImageConfig,
+    Launch,
     to_plain,
 )
 
 from .conftest import (
+    INSIDE,
     INSTALLED,
     Images,
     all_gone,
@@ -136,6 +140,29 @@ def test_a_byte_changed_within_the_clocks_tick_is_seen(squashfs: Path) -> None:
             file.seek(200)
             file.write(bytes([value + 100]))
         assert here().image_at(squashfs).digest != seen
+
+
+@pytest.mark.parametrize("form", ["folder", "squashfs"])
+def test_without_its_digest_an_image_is_entered_and_not_read(
+    form: Form, folder: Path, squashfs: Path
+) -> None:
+    path = folder if form == "folder" else squashfs
+    (folder / "opt/closed").mkdir(mode=0)  # not even its owner may read it
+    image = here().image_at(path, digest=False)
+    assert image == replace(here().image_at(squashfs), form=form, source=path, digest="")
+    with here().ready(Environment(image=image, runtime="auto")) as ready:
+        assert here().run(Launch(argv=("true",), env=ready.env, variables=INSIDE)).ok
+    if form == "folder":
+        with pytest.raises(EnvironmentRefused, match=r"cannot be read whole: .*opt/closed"):
+            here().image_at(path)
+
+
+def test_an_image_that_was_looked_at_gets_its_digest_when_it_is_asked_for(squashfs: Path) -> None:
+    time.sleep(0.06)
+    assert [here().image_at(squashfs, digest=False).digest for _ in range(2)] == ["", ""]
+    found = here().image_at(squashfs)
+    assert found.digest.startswith("sha256:")
+    assert here().image_at(squashfs, digest=False) == found
 
 
 def test_what_is_no_whole_image_is_refused_in_a_line(images: Images, tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ class Undisturbed(Session):
 
 @pytest.fixture
 def measured() -> Callable[..., Measured]:
-    def measure(*groups: Block, seconds: float = 60.0) -> Measured:
+    def measure(*groups: Block, seconds: float = 900.0) -> Measured:
         run = Run(
             id="r", started="", host="h", version="0", request=MeasurementRequest(), facts=NOWHERE
         )

@@ -1,6 +1,7 @@
 """Pools as a person meets them: flowos.toml, fo.slice(pool=...), flowos pools."""
 
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -155,7 +156,16 @@ def test_a_slice_is_freed_while_another_thread_runs_on_it() -> None:
         ({"pool": "test", "seconds": float("inf")}, "seconds=inf; expected a number above 0"),
         ({"pool": "local", "nodes": 2}, "pool local: 2 nodes asked for, it has 1"),
         ({"pool": "broken"}, "pool broken: cores = 100000, this node has"),
-        ({"nodes": 2}, "nodes and seconds are asked of a pool: add pool='local'"),
+        ({"pool": "test", "nodes": (8, 0)}, "nodes=(8, 0); expected (LEAST, MOST), with LEAST"),
+        ({"pool": "test", "nodes": (0, 0)}, "nodes=(0, 0); expected (LEAST, MOST), with LEAST"),
+        ({"pool": "test", "nodes": (-1, 2)}, "nodes=(-1, 2); expected (LEAST, MOST), with LEAST"),
+        ({"pool": "test", "nodes": (1, 2, 3)}, "expected a number or (LEAST, MOST)"),
+        ({"pool": "test", "nodes": (0, 9)}, "pool test: 9 nodes asked for, it has 3"),
+        ({"pool": "local", "nodes": (0, 2)}, "pool local: 2 nodes asked for, it has 1"),
+        ({"pool": "test", "nodes": 2, "idle_seconds": 3}, "idle_seconds is of a slice that grows"),
+        ({"pool": "test", "nodes": (0, 2), "idle_seconds": 0}, "idle_seconds=0; expected a num"),
+        ({"pool": "test", "nodes": (0, 2), "lease_seconds": 9}, "lease_seconds is of a number of"),
+        ({"nodes": 2}, "nodes is asked of a pool: add pool='local'"),
         ({"pool": "test", "cores": 3}, "slice: 3 cores asked for, this node has 2 for us"),
     ],
 )
@@ -164,6 +174,68 @@ def test_what_a_pool_does_not_have_is_refused(how: dict[str, object], complaint:
     with pytest.raises(fo.SliceRefused) as refused:
         fo.slice(FLOW, **how)  # type: ignore[call-overload]
     assert complaint in str(refused.value)
+
+
+def test_a_slice_grows_with_its_work_and_shrinks() -> None:
+    Path("flowos.toml").write_text(TOML)
+    with fo.slice(FLOW, pool="test", nodes=(0, 2), idle_seconds=0.2) as s:
+        assert s.nodes == ()
+        assert s.run(1, 1) == [2]
+        until = time.monotonic() + PATIENCE_SECONDS
+        while s.nodes and time.monotonic() < until:
+            time.sleep(0.01)
+        assert s.nodes == ()
+        assert list(s.map((i, 1) for i in range(9))) == [[i + 1] for i in range(9)]
+        s.resize(2)
+        assert len(s.nodes) == 2
+
+
+GROWS = """
+import flowos as fo
+
+@fo.task
+def add(x: int) -> int:
+    return x + 1
+
+flow = fo.flow_output(add(fo.flow_input("x", fo.int64)))
+"""
+GROWS_TOML = """
+[pools.t]
+kind = "fake"
+nodes = 3
+[pools.w]
+kind = "fake"
+nodes = 3
+script = ["wait 60 Priority"]
+"""
+
+
+def test_a_flow_file_runs_on_as_many_nodes_as_there_is_work_for() -> None:
+    Path("flowos.toml").write_text(GROWS_TOML)
+    Path("flow.py").write_text(GROWS)
+    words = (FLOWOS, "run", "flow.py", "x=3", "--pool", "t")
+    for given, code, says in (
+        (("--nodes", "0:2", "--idle-seconds", "5"), 0, "add = 4"),
+        (("--nodes", "0:2", "--dry-run"), 0, "# bare, on 0 to 2 of pool t"),
+        (("--nodes", "2:0"), 1, "nodes=(2, 0); expected (LEAST, MOST)"),
+        (("--nodes", "0:x"), 2, "argument --nodes: '0:x': expected 2, or 0:8"),
+        (("--idle-seconds", "5"), 1, "idle_seconds is of a slice that grows"),
+    ):
+        done = subprocess.run((*words, *given), capture_output=True, text=True)
+        assert (done.returncode, says in done.stdout + done.stderr) == (code, True)
+
+
+def test_ctrl_c_while_the_first_node_is_waited_for_is_one_line() -> None:
+    Path("flowos.toml").write_text(GROWS_TOML)
+    Path("flow.py").write_text(GROWS)
+    words = (FLOWOS, "run", "flow.py", "x=3", "--pool", "w", "--nodes", "0:2")
+    program = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    assert program.stderr is not None
+    assert program.stderr.readline() == "flowos run: waiting: Priority\n"
+    program.send_signal(signal.SIGINT)
+    assert program.stderr.read() == "flowos run: interrupted\n"
+    assert program.wait(PATIENCE_SECONDS) != 0
+    program.stderr.close()
 
 
 @fo.task

@@ -100,7 +100,7 @@ with fo.slice(flow, workers={way!r}, progress=True) as s:
 print("after", sys.stdout is sys.__stdout__)
 """
     )
-    assert len(PROGRESS.findall(out)) > 3
+    assert PROGRESS.search(out)
     lines = screen_of(out)
     assert sorted(line for line in lines if line.startswith("warning")) == sorted(
         f"warning {n}" for n in range(1, 40, 5)
@@ -187,7 +187,7 @@ with fo.slice(flow, progress=True) as s:
 print(vars(sys.stdout.buffer).keys() & {"write"}, vars(sys.stdout).keys() & {"fileno"})
 """
     )
-    assert len(PROGRESS.findall(out)) > 3
+    assert PROGRESS.search(out)
     lines = screen_of(out)
     logged = [f"WARNING:root:logged {i}" for i in range(20)]
     assert sorted(lines[:-2]) == sorted(
@@ -216,7 +216,7 @@ print(f"seconds={time.monotonic() - began:.0f}=")
 """
     )
     seconds = int(re.findall(r"seconds=(\d+)=", out)[0])
-    assert 3 < len(re.findall(r"\d+/\d+ items", out)) / 2 <= 12 * (seconds + 1)
+    assert 1 <= len(re.findall(r"\d+/\d+ items", out)) / 2 <= 12 * (seconds + 1)
     assert screen_of(out) == [f"seconds={seconds}=", "0="]
 
 

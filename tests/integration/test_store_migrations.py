@@ -2,12 +2,13 @@
 
 import shutil
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sqlalchemy import inspect
 
-from flowos.model import Process, StoreError
+from flowos.model import Ask, Process, SliceRecord, StoreError
 from flowos.store import ImageRecord, open_store
 from flowos.store._tables import metadata
 
@@ -76,7 +77,22 @@ def test_a_database_without_processes_keeps_some_beside_what_it_has(tmp_path: Pa
         assert store.processes() == ()
 
 
-@pytest.mark.parametrize("old", ["1", "2", "3", "4", "fresh"])
+def test_a_database_without_slices_keeps_the_last_that_is_known_of_each(tmp_path: Path) -> None:
+    shutil.copy(DATABASES / "schema-5.db", tmp_path / "old.db")
+    with open_store(str(tmp_path / "old.db")) as store:
+        (process,) = store.processes()
+        assert store.slices() == ()
+        first = SliceRecord(
+            id="c-1", pool="c", kind="local", process=process.id, asked=1.5, ask=Ask()
+        )
+        second = replace(first, id="c-2", asked=2.5)
+        for each in (first, second, replace(first, state="freed")):
+            store.keep_slice(each)
+        assert store.slices() == (second, replace(first, state="freed"))
+        assert store.slices(1) == (second,)
+
+
+@pytest.mark.parametrize("old", ["1", "2", "3", "4", "5", "fresh"])
 def test_a_database_has_the_tables_that_the_code_describes(old: str, tmp_path: Path) -> None:
     if old != "fresh":
         shutil.copy(DATABASES / f"schema-{old}.db", tmp_path / "x.db")

@@ -98,7 +98,7 @@ void check_solves(const Matrix& matrix, const Settings& settings) {
 }
 
 // What other implementations need in this order of rows (solver.h names it); 57 in natural order.
-void iterations_are_those_of_the_ordering() {
+[[maybe_unused]] void iterations_are_those_of_the_ordering() {
   const Matrix matrix = poisson({.cells = {64, 64, 64}});
   const auto iterations = [&](int block_rows, double relax) {
     return solved(matrix, ones(matrix), plain(block_rows, relax, Precision::fp64)).info.iterations;
@@ -118,7 +118,7 @@ Matrix pinned(std::int64_t side) {
 }
 
 // What rounding did to the greatest residual must not make up the directions that come after.
-void a_residual_that_grows_before_it_falls_costs_fp32_few_iterations() {
+[[maybe_unused]] void a_residual_that_grows_before_it_falls_costs_fp32_few_iterations() {
   const Matrix matrix = pinned(128);
   const auto iterations = [&](Precision precision) {
     Settings settings = plain(0, -1, precision);
@@ -129,7 +129,7 @@ void a_residual_that_grows_before_it_falls_costs_fp32_few_iterations() {
 }
 
 // The residual of x may be larger than that of nothing where that of the method fell.
-void fp32_goes_on_where_the_residual_grew() {
+[[maybe_unused]] void fp32_goes_on_where_the_residual_grew() {
   const Matrix matrix = flowos::solve::power_grid(300, 5);
   const Solved answer = solved(matrix, ones(matrix), plain(0, -1, Precision::fp32));
   CHECK(answer.info.reason == Reason::converged);
@@ -375,9 +375,11 @@ void both_widths_of_indices_give_the_same() {
 }  // namespace
 
 int main() {
+#if !defined(__SANITIZE_THREAD__)  // large, and their threads do nothing that those below do not
   iterations_are_those_of_the_ordering();
   a_residual_that_grows_before_it_falls_costs_fp32_few_iterations();
   fp32_goes_on_where_the_residual_grew();
+#endif
   one_block_is_the_natural_order();
   threads_do_not_show();
   jumps_of_coefficients_are_solved_with();

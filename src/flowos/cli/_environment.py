@@ -45,3 +45,10 @@ def environment_of(args: argparse.Namespace) -> "Environment":
     from flowos.operations.environment import environment
 
     return environment(args.env, binds=args.bind, devices=args.device, variables=args.var)
+
+
+def environment_to_enter(args: argparse.Namespace) -> "Environment":
+    """For one command: what results would be kept by is not read."""
+    from flowos.operations.environment import environment_to_enter
+
+    return environment_to_enter(args.env, args.bind, args.device, args.var)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from flowos.cli._environment import add_environment, environment_of
+from flowos.cli._environment import add_environment, environment_to_enter
 from flowos.cli._output import print_json
 from flowos.model import Exited, FlowosError, Killed, Outcome, UsageError
 
@@ -69,7 +69,7 @@ def _run_or_show(
 ) -> int:
     from flowos.operations.exec import ExecRequest, executed, exit_code, planned
 
-    request = complete(ExecRequest(env=environment_of(args), argv=argv, cwd=args.cwd))
+    request = complete(ExecRequest(env=environment_to_enter(args), argv=argv, cwd=args.cwd))
     if args.dry_run:
         _show(planned(request), args.json)
         return 0

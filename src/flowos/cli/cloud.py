@@ -121,16 +121,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show_sizes(args: argparse.Namespace) -> int:
+    from flowos.operations.settings_file import load_settings
     from flowos.operations.vm_sizes import fitting_sizes
 
     least = {"vcpus": args.vcpus, "gpus": args.gpus, "memory_bytes": args.memory << 30}
-    found = fitting_sizes(region=args.region, **least)
+    found = fitting_sizes(load_settings().sizes, region=args.region, **least)
     if args.json:
         print_json(list(found))
         return 0
     for size in found:
         print(_size_line(size))
-    for source in sorted({size.source for size in found}):
+    for source in sorted({size.source for size in found if size.source}):
         print(f"# {source}")
     if not found:
         print("no size of the catalogue has all of that")
@@ -140,11 +141,12 @@ def _show_sizes(args: argparse.Namespace) -> int:
 def _size_line(size: "VmSize") -> str:
     gpus = f"{size.gpus} {size.gpu}" if size.gpus else ""
     network = "" if size.network_bytes is None else f"{size.network_bytes * 8e-9:g} Gbit/s"
+    price = "" if size.price is None else f"{size.price:9.4f} {size.currency}/h"
     spot = "" if size.spot is None else f"spot {size.spot:.4f}"
     return (
-        f"{size.cloud:6}{size.size:19}{size.vcpus:4} vCPUs{size.memory_bytes >> 30:5} GiB  "
-        f"{gpus:5}{network:>12}  {size.region:15}{size.price:8.4f} {size.currency}/h  {spot}"
-    )
+        f"{size.cloud:6}{size.name:26}{size.vcpus:4} vCPUs{size.memory_bytes >> 30:5} GiB  "
+        f"{gpus:11}{network:>12}  {size.region:15}{price:15}  {spot}"
+    ).rstrip()
 
 
 def _start(what: str, nodes: str, *, as_json: bool) -> int:

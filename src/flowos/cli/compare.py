@@ -29,7 +29,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         codes=_CODES,
     )
     command.add_argument("run_ids", nargs="*", default=["last"], metavar="RUN")
-    command.add_argument("--axis", metavar="NAME", help="compiler, stores, library, isa, ...")
+    command.add_argument(
+        "--axis",
+        metavar="NAME",
+        help="compiler, stores, library, isa, ...; deployment: of a run of a pool's nodes",
+    )
     command.add_argument("--base", default="", metavar="LEVEL", help="the level to compare with")
     command.add_argument(
         "--margin",
@@ -56,6 +60,8 @@ def run(args: argparse.Namespace) -> int:
     margin = {} if args.margin is None else {"margin": args.margin}
     try:
         match args.run_ids, args.axis:
+            case [ref], "deployment":
+                return _deployments(args, ref, margin)
             case [ref], str(axis):
                 return _levels(args, ref, axis, margin)
             case [first, second], None:
@@ -63,6 +69,18 @@ def run(args: argparse.Namespace) -> int:
     except FlowosError as error:
         raise UsageError(str(error)) from error
     raise UsageError("give one run and --axis NAME, or two runs")
+
+
+def _deployments(args: argparse.Namespace, ref: str, margin: dict[str, float]) -> int:
+    from flowos.operations.deployments import stored_deployments
+    from flowos.report import deployments_text
+
+    found = stored_deployments(ref, args.store, **margin)
+    if args.json:
+        print_json(found)
+    else:
+        print(deployments_text(found.runs, found.spreads), end="")
+    return 0
 
 
 def _levels(args: argparse.Namespace, ref: str, axis: str, margin: dict[str, float]) -> int:

@@ -29,6 +29,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         metavar="DIR",
         help="folder on the storage to be measured (default /var/tmp)",
     )
+    command.add_argument(
+        "--pool", default="", metavar="NAME", help="check a node of this pool of flowos.toml"
+    )
     add_json(command)
 
 
@@ -37,9 +40,9 @@ def run(args: argparse.Namespace) -> int:
     from flowos.operations.doctor import doctor
 
     scratch = Path(args.scratch).absolute()
-    if not scratch.is_dir():
+    if not args.pool and not scratch.is_dir():
         raise UsageError(f"--scratch {args.scratch}: no such folder; make it, or name another")
-    diagnosis = doctor(MeasurementRequest(scratch=scratch))
+    diagnosis = doctor(MeasurementRequest(scratch=scratch), args.pool)
     if args.json:
         print_json(diagnosis)
     else:

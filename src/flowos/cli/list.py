@@ -7,7 +7,7 @@ from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, add_store, positive, top_command
 
 if TYPE_CHECKING:
-    from flowos.operations.history import ListedRun
+    from flowos.model import ListedRun
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

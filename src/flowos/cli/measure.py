@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from flowos.cli._live import Live
 from flowos.cli._output import print_json
-from flowos.cli._shared import add_json, add_store, top_command
+from flowos.cli._shared import add_json, add_store, positive, top_command
 from flowos.model import EnvironmentRefused, MeasurementRequest, UsageError
 from flowos.probes import NOMINAL, probes_for
 
@@ -54,6 +54,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     _add_places(command)
     _add_environments(command)
+    _add_pool(command)
     command.add_argument("--dry-run", action="store_true", help="show the cases and commands only")
     add_store(command)
     add_json(command)
@@ -107,6 +108,27 @@ def _add_environments(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_pool(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--pool",
+        metavar="NAME",
+        help="between two nodes of this pool of flowos.toml, in place of this machine",
+    )
+    command.add_argument(
+        "--deployments",
+        type=positive,
+        metavar="N",
+        help="hold nodes of the pool N times, and compare (default 1)",
+    )
+    command.add_argument(
+        "--between",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="leave the nodes alone for so long after each deployment, so that a cloud's are ended",
+    )
+
+
 def run(args: argparse.Namespace) -> int:
     """Measure, show, keep; the exit code as the help says it."""
     from flowos.operations import measure
@@ -115,6 +137,8 @@ def run(args: argparse.Namespace) -> int:
 
     request = _request(args)
     seconds = None if args.minutes is None else 60 * args.minutes
+    if args.pool is not None:
+        return _deployments(args, request, seconds)
     try:
         if args.dry_run:
             _show_plan(measure.planned(request), args.json)
@@ -134,6 +158,36 @@ def run(args: argparse.Namespace) -> int:
     for line in _ends(result):
         print(line, file=sys.stderr)
     return _exit_code(result)
+
+
+def _deployments(
+    args: argparse.Namespace, request: MeasurementRequest, seconds: float | None
+) -> int:
+    from flowos.operations.deployments import DeploymentRequest, measured_deployments
+    from flowos.report import deployments_text
+
+    wanted = DeploymentRequest(
+        pool=args.pool, count=args.deployments or 1, between_seconds=args.between
+    )
+    with Live(sys.stderr) as live:
+        found = measured_deployments(
+            request,
+            wanted,
+            out=args.out,
+            url=args.store,
+            seconds=seconds,
+            on_progress=live.show,
+            on_sample=live.show_sample,
+        )
+    if args.json:
+        print_json(found)
+    else:
+        print(deployments_text(found.runs, found.spreads), end="")
+    for note in found.notes:
+        print(note, file=sys.stderr)
+    if not found.spreads:
+        return _EXIT_NOTHING
+    return _EXIT_INTERRUPTED if found.interrupted else 0
 
 
 def _ends(result: "Result") -> Iterator[str]:
@@ -168,6 +222,7 @@ def _show_plan(planned: list[dict[str, object]], as_json: bool) -> None:
 def _request(args: argparse.Namespace) -> MeasurementRequest:
     if args.minutes is not None and not 0 < args.minutes < float("inf"):
         raise UsageError(f"--minutes {args.minutes}: give a number above 0")
+    _check_pool(args)
     if args.env == ["bare"]:
         raise UsageError("--env bare: name what is to be compared with it, as --env IMAGE")
     return MeasurementRequest(
@@ -179,6 +234,20 @@ def _request(args: argparse.Namespace) -> MeasurementRequest:
         environments=("bare", *args.env) if len(args.env) == 1 else tuple(args.env),
         binary=args.binary,
     )
+
+
+def _check_pool(args: argparse.Namespace) -> None:
+    """Raises UsageError for what does not go together."""
+    given = (("--env", args.env), ("--matrix", args.matrix), ("--dry-run", args.dry_run))
+    if args.pool is None:
+        if args.deployments is not None or args.between:
+            raise UsageError("--deployments and --between are of a pool: give --pool NAME")
+        return
+    for option, value in given:
+        if value:
+            raise UsageError(f"{option}: not with --pool, which measures between nodes as they are")
+    if not 0 <= args.between < 1e6:
+        raise UsageError(f"--between {args.between}: give seconds, 0 or more")
 
 
 def _names(word: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, top_command
 
 if TYPE_CHECKING:
-    from flowos.model import Pool
+    from flowos.model import Pool, PoolStorage, PoolUser, Promise, VmSize
     from flowos.operations.settings import PoolState
 
 
@@ -19,7 +19,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         codes="0, and with --check 1 if a pool cannot be used",
     )
     command.add_argument(
-        "--check", action="store_true", help="ask each pool for its nodes, as they are now"
+        "--check",
+        action="store_true",
+        help="ask each pool for its nodes as they are now, its users, its storage, and compare its "
+        "nodes with what their size promises",
     )
     command.add_argument(
         "--schema", action="store_true", help="print the JSON Schema of flowos.toml, and end"
@@ -46,7 +49,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _plain(state: "PoolState") -> dict[str, object]:
-    return {"pool": state.pool, "nodes": state.nodes, "refused": state.refused or None}
+    return {
+        "pool": state.pool,
+        "nodes": state.nodes,
+        "refused": state.refused or None,
+        "users": state.users,
+        "not_accounted": state.not_accounted or None,
+        "storage": state.storage,
+        "size": state.size,
+        "promises": dict(state.promises),
+    }
 
 
 def _of_the_cluster(pool: "Pool") -> tuple[tuple[str, str], ...]:
@@ -69,12 +81,73 @@ def _lines(state: "PoolState") -> list[str]:
         words.append(f"{pool.max_seconds:g} s at most")
     words += [f"in {pool.env}"] * (pool.env != "bare")
     words += [f"{name} {value}" for name, value in _of_the_cluster(pool) if value]
-    if pool.price is not None:
+    if pool.price is not None and pool.price.per_node_hour is not None:
         words.append(f"{pool.price.per_node_hour:g} {pool.price.currency} a node and hour")
     lines = ["  ".join(words)]
+    lines += [f"  {_size(state.size)}"] if state.size else []
     lines += [f"  cannot be used: {state.refused}"] * bool(state.refused)
     for node in state.nodes:
         devices = [f"{count} {name}" for name, count in node.devices if name != "gpu"]
         words = [node.name, f"{node.cores} cores", f"{node.gpus} GPUs", *devices, node.state]
         lines.append("  " + "  ".join(words))
+    lines += [f"  {words}" for words in _promises(state)]
+    lines += [f"  {_storage(each)}" for each in state.storage]
+    lines += [f"  {_user(each, pool)}" for each in state.users]
+    lines += [f"  what users have used is not known: {state.not_accounted}"] * bool(
+        state.not_accounted
+    )
     return lines
+
+
+def _size(size: "VmSize") -> str:
+    amounts = [f"{size.vcpus} vCPUs"] if size.vcpus else []
+    amounts += [f"{size.memory_bytes / 2**30:g} GiB"] if size.memory_bytes else []
+    amounts += [f"{size.gpus} {size.gpu or 'GPUs'}"] if size.gpus else []
+    amounts += [f"{size.network_bytes * 8e-9:g} Gbit/s"] if size.network_bytes else []
+    words = [f"size {size.name}", *filter(None, (size.cloud, size.region)), *amounts]
+    words += [f"{size.price:g} {size.currency}/h"] if size.price is not None else []
+    words += [f"spot {size.spot:g}"] if size.spot is not None else []
+    return "  ".join(words) + (f"  ({size.source})" if size.source else "")
+
+
+def _promises(state: "PoolState") -> list[str]:
+    """What nodes have less of than their size promises, or that none has."""
+    broken = [
+        f"{node}: {', '.join(_promise(each) for each in promises if not each.is_kept)}"
+        for node, promises in state.promises
+        if any(not each.is_kept for each in promises)
+    ]
+    if broken or not any(promises for _, promises in state.promises):
+        return broken
+    nodes = f"all {len(state.promises)} nodes have" if len(state.promises) > 1 else "its node has"
+    return [f"{nodes} what {state.pool.size} promises"]
+
+
+def _promise(promise: "Promise") -> str:
+    amounts: list[object] = [promise.promised, promise.seen]
+    if what := promise.what.removeprefix("bytes of "):
+        sizes = (f"{amount / 2**30:.1f} GiB" for amount in (promise.promised, promise.seen))
+        amounts = [*sizes] if what != promise.what else amounts
+    half = " (one of two threads a core?)" * (
+        what == "vCPUs" and 2 * promise.seen == promise.promised
+    )
+    return f"{what}: {amounts[0]} promised, {amounts[1]} seen{half}"
+
+
+def _storage(storage: "PoolStorage") -> str:
+    if storage.total_bytes is None or storage.free_bytes is None:
+        return f"{storage.key} {storage.path}: {storage.complaint}"
+    total, free = (f"{size / 1e9:.1f} GB" for size in (storage.total_bytes, storage.free_bytes))
+    return f"{storage.key} {storage.path}: {free} of {total} are free"
+
+
+def _user(user: "PoolUser", pool: "Pool") -> str:
+    nodes = "1 node" if user.nodes == 1 else f"{user.nodes} nodes"
+    words = [f"holds {nodes}, {user.cores} cores"] if user.jobs else []
+    words += [f"{user.waiting} waiting jobs"] * bool(user.waiting)
+    if user.node_seconds is not None:
+        hours = user.node_seconds / 3600
+        words.append(f"{hours:.2f} node-hours in 7 days")
+        if pool.price is not None and pool.price.per_node_hour is not None:
+            words.append(f"{hours * pool.price.per_node_hour:.2f} {pool.price.currency}")
+    return f"user {user.name}  {'  '.join(words)}"

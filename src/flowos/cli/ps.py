@@ -50,7 +50,10 @@ def lines(process: "Process") -> list[str]:
         found.append(
             f"  {use.flow}  {where}  {slices}  {use.runs} runs  held {use.held_seconds:g} s{kept}"
         )
-    return found
+    from flowos.cli.slice import line_of
+    from flowos.operations.slices import slices_of
+
+    return [*found, *(f"  {line_of(each)}" for each in slices_of(process.id))]
 
 
 def _line(process: "Process") -> str:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from flowos.model import Environment
 
 
+_OF_A_POOL = ("nodes", "idle-seconds", "seconds", "topology")
+
+
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     command = top_command(
         commands,
@@ -48,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             "name a flow file, or an image to be run: flowos run FLOW.py, flowos run --env IMAGE"
         )
-    for option in ("out", "journal", "workers", "no-progress", "pool", "nodes", "seconds"):
+    for option in ("out", "journal", "workers", "no-progress", "pool", *_OF_A_POOL):
         if getattr(args, option.replace("-", "_")):
             raise UsageError(f"--{option} is for a flow, and {args.env} is an image")
     return run_or_show(args, words_after_dashes(args.words), own_command)
@@ -74,9 +77,18 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--workers",
-        choices=("thread", "process", "inline"),
+        choices=("thread", "process", "inline", "ray"),
         help="where Python tasks of a flow run",
     )
+    _add_pool_options(command)
+    command.add_argument(
+        "--no-progress",
+        action="store_true",
+        help="do not show on a terminal how far a flow is",
+    )
+
+
+def _add_pool_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--pool",
         metavar="NAME",
@@ -84,9 +96,16 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--nodes",
-        type=int,
-        metavar="COUNT",
-        help="how many of the pool's nodes to hold (default: 1)",
+        type=_node_count,
+        metavar="COUNT|LEAST:MOST",
+        help="how many of the pool's nodes to hold (default: 1); LEAST:MOST, as in 0:8: as many as "
+        "there is work for",
+    )
+    command.add_argument(
+        "--idle-seconds",
+        type=float,
+        metavar="TIME",
+        help="with LEAST:MOST, give a node back that had nothing to do for so long (default: 300)",
     )
     command.add_argument(
         "--seconds",
@@ -95,9 +114,9 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         help="hold the pool's nodes for so long at most",
     )
     command.add_argument(
-        "--no-progress",
-        action="store_true",
-        help="do not show on a terminal how far a flow is",
+        "--topology",
+        choices=("pack", "spread", "switch"),
+        help="hold nodes that are near to each other, far, or on one switch",
     )
 
 
@@ -136,12 +155,12 @@ def _run_flow(args: argparse.Namespace) -> int:
             raise
         printable = {name: plain_output(value) for name, value in outputs.items()}
     if args.json:
-        pool = {"pool": args.pool, "nodes": args.nodes or 1} if args.pool else {}
+        pool = {"pool": args.pool, "nodes": _plain(args.nodes)} if args.pool else {}
         plan = {**plain_flow(flow), "environment": env.label, **pool}
         print_json(plan if args.dry_run else printable)
         return 0
     if args.dry_run:
-        where = f", on {args.nodes or 1} of pool {args.pool}" if args.pool else ""
+        where = f", on {_shown(args.nodes)} of pool {args.pool}" if args.pool else ""
         print(f"# {env.label}{where}")
         print(flow)
         return 0
@@ -162,16 +181,34 @@ def _environment(args: argparse.Namespace) -> "Environment":
 def _pool(args: argparse.Namespace) -> dict[str, object]:
     """Keywords of the slice."""
     if args.pool is None:
-        if args.nodes is not None or args.seconds is not None:
-            raise UsageError("--nodes and --seconds are asked of a pool: add --pool NAME")
+        for option in _OF_A_POOL:
+            if getattr(args, option.replace("-", "_")) is not None:
+                raise UsageError(f"--{option} is asked of a pool: add --pool NAME")
         return {}
     asked = {"pool": args.pool, "nodes": args.nodes, "seconds": args.seconds}
+    asked |= {"idle_seconds": args.idle_seconds, "topology": args.topology}
     return {**asked, "on_event": _say_event}
+
+
+def _node_count(word: str) -> int | tuple[int, ...]:
+    try:
+        parts = tuple(int(part) for part in word.split(":"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{word!r}: expected 2, or 0:8") from None
+    return parts[0] if len(parts) == 1 else parts
+
+
+def _shown(nodes: int | tuple[int, ...] | None) -> str:
+    return " to ".join(map(str, nodes)) if isinstance(nodes, tuple) else str(nodes or 1)
+
+
+def _plain(nodes: int | tuple[int, ...] | None) -> int | list[int]:
+    return list(nodes) if isinstance(nodes, tuple) else nodes or 1
 
 
 def _say_event(event: "HoldEvent") -> None:
     node = f"node {event.node}: " if event.node else ""
-    if event.what in ("waiting", "lost", "ended"):
+    if event.what in ("waiting", "lost", "ended", "stopped"):
         _say(f"{node}{event.what}: {event.reason}")
 
 

@@ -5,22 +5,25 @@ from typing import TYPE_CHECKING
 from flowos._lazy import lazily
 
 _PARTS = {
-    "_base": "Launcher Reason RunDir Runtime SetupStep",
+    "_base": "Launcher LinkStep Reason RunDir Runtime SetupStep",
     "_cdi": "CdiSpec Placed device_edits draws every_gpu place_devices read_cdi_spec specs_of",
     "_complaints": "explain",
+    "_elf": "needed_libraries",
     "_exit_status": "Seen StoppedBy classify_end read_progress",
+    "_guests": "Connection GuestDriver GuestPlan GuestWords",
     "_inside": "SHARED path_inside path_outside variables_inside with_devices",
     "_mpi_versions": (
         "ASKS_INSIDE MpiFamily MpiSaid family_of incompatibility mpi_said mpis_in_files"
-        " wrong_mpirun"
+        " other_mpi wrong_mpirun"
     ),
-    "_overlay": "OVERLAY_ROOT in_overlay overlaid overlay_folder",
-    "_tables": "LAUNCHERS RUNTIMES bind_for_us launcher_named runtime_named",
+    "_overlay": "in_overlay overlaid",
+    "_tables": "GUESTS LAUNCHERS RUNTIMES bind_for_us guest_named launcher_named runtime_named",
 }
 
 if TYPE_CHECKING:
     from flowos.drivers._base import (
         Launcher as Launcher,
+        LinkStep as LinkStep,
         Reason as Reason,
         RunDir as RunDir,
         Runtime as Runtime,
@@ -39,11 +42,20 @@ if TYPE_CHECKING:
     from flowos.drivers._complaints import (
         explain as explain,
     )
+    from flowos.drivers._elf import (
+        needed_libraries as needed_libraries,
+    )
     from flowos.drivers._exit_status import (
         Seen as Seen,
         StoppedBy as StoppedBy,
         classify_end as classify_end,
         read_progress as read_progress,
+    )
+    from flowos.drivers._guests import (
+        Connection as Connection,
+        GuestDriver as GuestDriver,
+        GuestPlan as GuestPlan,
+        GuestWords as GuestWords,
     )
     from flowos.drivers._inside import (
         SHARED as SHARED,
@@ -60,18 +72,19 @@ if TYPE_CHECKING:
         incompatibility as incompatibility,
         mpi_said as mpi_said,
         mpis_in_files as mpis_in_files,
+        other_mpi as other_mpi,
         wrong_mpirun as wrong_mpirun,
     )
     from flowos.drivers._overlay import (
-        OVERLAY_ROOT as OVERLAY_ROOT,
         in_overlay as in_overlay,
         overlaid as overlaid,
-        overlay_folder as overlay_folder,
     )
     from flowos.drivers._tables import (
+        GUESTS as GUESTS,
         LAUNCHERS as LAUNCHERS,
         RUNTIMES as RUNTIMES,
         bind_for_us as bind_for_us,
+        guest_named as guest_named,
         launcher_named as launcher_named,
         runtime_named as runtime_named,
     )

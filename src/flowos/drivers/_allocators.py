@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from flowos.model import Argv, Ask, NodeInfo, SliceRefused
+from flowos.model import Argv, Ask, DeviceNumbers, NodeInfo, SliceRefused
 
 JobPhase = Literal["waiting", "running", "ending", "over", "unknown"]
 ComplaintKind = Literal["gone", "unreachable", "refused", "unknown"]
@@ -35,6 +35,23 @@ class Job:
     left_seconds: float | None = None
     used_seconds: float | None = None
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptNode:
+    """What a keeper says of its node: CPUs that steps may use; `proof`, the file that it was shown.
+
+    our_address: of the machine that the keeper was started from.
+    """
+
+    name: str
+    our_address: str
+    cpus: tuple[int, ...]
+    memory_bytes: int
+    gpus: int
+    proof: str = ""
+    devices: DeviceNumbers = ()
+    switch: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,9 +144,30 @@ def classify_complaint(
 
 def no_such(what: str, name: str, names: Sequence[str]) -> str:
     """That the cluster has no such thing, with the nearest name that it has."""
-    near = difflib.get_close_matches(name, names, 1)
-    known = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names) or 'none'}"
+    known = nearest(name, names) or f"there are {', '.join(names) or 'none'}"
     return f"the cluster has no {what} {name!r}; {known}"
+
+
+def not_for(where: str, what: str, name: str, names: Sequence[str]) -> str:
+    """That this is for others only, with the nearest of them."""
+    known = nearest(name, names) or f"it is for {', '.join(names)}"
+    return f"{where} is not for {what} {name!r}; {known}"
+
+
+def nearest(name: str, names: Sequence[str]) -> str:
+    """The nearest of these names as a question, or ""."""
+    near = difflib.get_close_matches(name, names, 1)
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
+def no_device(asked: Iterable[tuple[str, int]], nodes: Sequence[NodeInfo]) -> str:
+    """That no node has a device of some name, with the nearest name, or ""."""
+    names = sorted({name for node in nodes for name, _ in node.devices} - {"gpu"})
+    missing = next((name for name, _ in asked if name not in names), None)
+    if missing is None:
+        return ""
+    known = nearest(missing, names) or f"they have {', '.join(names) or 'none'}"
+    return f"no node has a device {missing!r}; {known}"
 
 
 def refuse_topology(who: str, ask: Ask) -> None:
@@ -140,6 +178,8 @@ def refuse_topology(who: str, ask: Ask) -> None:
 
 def lacking(each: Ask, nodes: Sequence[NodeInfo]) -> str:
     """That fewer of these nodes than asked for have what each has to have, or ""."""
+    if unknown := no_device(each.device_counts, nodes):
+        return unknown
     lacks = [complaint for complaint in map(each.lacks, nodes) if complaint]
     have = len(nodes) - len(lacks)
     if have >= each.nodes:

@@ -35,6 +35,14 @@ class SetupStep:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LinkStep:
+    """Symbolic link to make before an image can be entered; it goes with its folder."""
+
+    link: PurePath
+    target: PurePath
+
+
+@dataclass(frozen=True, kw_only=True)
 class Traits:
     """What callers need to know about a runtime.
 
@@ -83,8 +91,11 @@ class Runtime(Protocol):
         """Forms of image that it enters on this node after `setup`, the fastest first."""
         ...
 
-    def setup(self, image: Image, at: PurePath) -> tuple[SetupStep, ...]:
-        """Steps before the image can be entered; `at` is a fresh folder for a mount."""
+    def setup(self, image: Image, at: PurePath) -> tuple[SetupStep | LinkStep, ...]:
+        """Steps before the image can be entered; `at` is a fresh folder for a mount.
+
+        If there are none, no folder is made, and nothing is torn down.
+        """
         ...
 
     def entered(self, image: Image, at: PurePath) -> Image:

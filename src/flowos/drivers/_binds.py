@@ -1,9 +1,9 @@
 """Checks and orders the bind mounts of an environment, for all runtimes."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import PurePath
 
+from flowos._dataclasses import dataclass, replace
 from flowos.drivers._base import RunDir
 from flowos.drivers._inside import SHARED
 from flowos.model import Environment, LaunchFailed
@@ -11,7 +11,7 @@ from flowos.model import Environment, LaunchFailed
 _NAMES = {":": "colon", ",": "comma"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Bind:
     source: str
     target: str

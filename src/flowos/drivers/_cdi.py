@@ -11,17 +11,17 @@ instead of a cache, under all the names that they have on the host.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
+from flowos._dataclasses import dataclass
 from flowos.model import EnvironmentRefused, Pairs
 
-_KIND = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z][\w-]*", re.ASCII)
-_DEVICE = re.compile(r"[A-Za-z0-9]([\w.:-]*[A-Za-z0-9])?", re.ASCII)
-_LIBRARY = re.compile(r"lib.+\.so(\.[\w.]+)?", re.ASCII)
-_DRAWING = re.compile(
+_KIND = r"(?a:[A-Za-z0-9][\w.-]*/[A-Za-z][\w-]*)"
+_DEVICE = r"(?a:[A-Za-z0-9]([\w.:-]*[A-Za-z0-9])?)"
+_LIBRARY = r"(?a:lib.+\.so(\.[\w.]+)?)"
+_DRAWING = (
     r"/lib(GL|EGL|OpenGL|nvidia-(egl|gl|gbm|eglcore|glcore|glsi|glvkspirv|rtcore|vksc))[^/]*$"
     r"|/(egl|egl_external_platform\.d|glvnd|gbm|vdpau|vulkan|vulkansc|xorg|X11)/"
 )
@@ -30,7 +30,7 @@ _OF_THE_HOST = ("/lib/firmware/", "/usr/lib/firmware/", "/run/", "/var/run/")
 _DRAWS = frozenset({"all", "graphics", "display"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Edits:
     """Needs of one device, or of a whole spec. Mounts and nodes are (on the host, inside)."""
 
@@ -50,7 +50,7 @@ class Edits:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CdiSpec:
     """One spec file. If two specs define the same device, the higher priority counts."""
 
@@ -61,7 +61,7 @@ class CdiSpec:
     common: Edits
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Placed:
     """Devices translated to files of the host, each with its path inside."""
 
@@ -78,13 +78,13 @@ def read_cdi_spec(said: object, source: PurePath, priority: int = 0) -> CdiSpec:
     try:
         spec = _mapping(said, "the file")
         kind = _text(spec, "kind")
-        if not _KIND.fullmatch(kind):
+        if not re.fullmatch(_KIND, kind):
             raise _WrongError(f"kind {kind!r} is not like vendor.com/class")
         _text(spec, "cdiVersion")
         devices = {}
         for device in _list(spec, "devices"):
             name = _text(_mapping(device, "a device"), "name")
-            if not _DEVICE.fullmatch(name) or name in devices:
+            if not re.fullmatch(_DEVICE, name) or name in devices:
                 raise _WrongError(f"device {name!r} is twice there or no device's name")
             devices[name] = _edits(device)
         common = _edits(spec)
@@ -152,7 +152,7 @@ def place_devices(
             continue
         needed.append(host)
         name = PurePath(inside).name
-        if _LIBRARY.fullmatch(name):
+        if re.fullmatch(_LIBRARY, name):
             for known in (name, *names_of.get(host, ())):
                 libraries.setdefault(known, host)  # of 32-bit and 64-bit versions the first
         elif PurePath(inside).parent.name in ("bin", "sbin"):
@@ -175,7 +175,7 @@ def place_devices(
 def _wanted(inside: str, graphics: bool) -> bool:
     if inside.startswith(_OF_THE_HOST):
         return False
-    return graphics or not _DRAWING.search(inside)
+    return graphics or not re.search(_DRAWING, inside)
 
 
 def _linked(links: Pairs, libraries: Mapping[str, str]) -> dict[str, str]:
@@ -191,7 +191,7 @@ def _linked(links: Pairs, libraries: Mapping[str, str]) -> dict[str, str]:
 
 def _spec_of(name: str, specs: Sequence[CdiSpec]) -> CdiSpec:
     kind, equals, device = name.partition("=")
-    if not equals or not _KIND.fullmatch(kind) or not _DEVICE.fullmatch(device):
+    if not equals or not re.fullmatch(_KIND, kind) or not re.fullmatch(_DEVICE, device):
         raise EnvironmentRefused(f"device {name!r}: a CDI name is like nvidia.com/gpu=0")
     found = [s for s in specs if s.kind == kind and device in s.devices]
     if not found:

@@ -5,16 +5,16 @@ about namespaces is the kernel's ENOSPC: the allowed number is used up, and is o
 """
 
 import re
-from dataclasses import dataclass
 
+from flowos._dataclasses import dataclass
 from flowos.drivers._base import Reason
 
 _LONGEST = 300
 _LAST_LINES = 3
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_COLOUR = r"\x1b\[[0-9;]*m"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Complaint:
     """words: a regular expression; text contains its first matched group as {found}."""
 
@@ -219,7 +219,7 @@ _TABLE = (*_NAMESPACES, *_FUSE, *_PODMAN, *_IMAGES, *_NODE)
 
 def explain(runtime: str, said: str) -> Reason:
     """Reason for a runtime's error message. Unknown messages are quoted in one line."""
-    said = _COLOUR.sub("", said)
+    said = re.sub(_COLOUR, "", said)
     for complaint in _TABLE:
         if match := re.search(complaint.words, said, re.MULTILINE):
             found = next((g for g in match.groups() if g), "")

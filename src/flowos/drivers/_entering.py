@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable
 
 from flowos.drivers._base import Reason
-from flowos.drivers._complaints import explain
 from flowos.model import Argv, Facts, Form, Image, Launch, LaunchFailed, Tool, Tried
 
 
@@ -67,6 +66,8 @@ def reasons_against(facts: Facts, runtime: str, conditions: Iterable[str]) -> tu
     attempts = [t for t in facts.tried if t.name.partition(" ")[0] == runtime]
     if any(t.works for t in attempts):
         return ()
+    from flowos.drivers._complaints import explain  # of what went wrong
+
     asked = attempts or [t for name in conditions if (t := tried(facts, name))]
     found: dict[str, Reason] = {}
     for reason in (explain(runtime, t.says) for t in asked if not t.works):

@@ -4,9 +4,9 @@ Tested with squashfuse 0.1.105 (Debian 12). It exits and unmounts on TERM; after
 must unmount.
 """
 
-from dataclasses import replace
 from pathlib import PurePath
 
+from flowos._dataclasses import replace
 from flowos.drivers._base import SetupStep
 from flowos.drivers._entering import works
 from flowos.model import Facts, Image, Launch

@@ -31,6 +31,11 @@ _OPEN_MPI_LIBRARY = re.compile(r"libmpi\.so\.40\.(\d)0\.\d+")
 _OPEN_MPI_SERIES = {"0": "3.0", "1": "3.1", "2": "4.0", "3": "4.1", "4": "5.0"}
 _MPICH_LIBRARY = re.compile(r"lib(?:mpich|mpi)\.so\.12(?:\.\d+)*")
 
+_LINKED: tuple[tuple[MpiFamily, str], ...] = (
+    ("openmpi", r"libmpi(?:_\w+)?\.so\.[2-9]\d"),
+    ("mpich", r"libmpi(?:ch\w*|cxx|fort|_\w+)?\.so\.12"),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class MpiSaid:
@@ -88,6 +93,21 @@ def wrong_mpirun(launcher: str, mpirun: str, says: str) -> Reason | None:
         text=f"'{mpirun}' is of {outside}, not of {name}",
         remedy=f"name the mpirun of {name} (--mpirun PATH), "
         f"or ask for {_NAMES[outside.family]} (--mpi {outside.family})",
+    )
+
+
+def other_mpi(launcher: str, program: str, libraries: Iterable[str]) -> Reason | None:
+    """Why the launcher cannot start ranks of a program that is linked with these libraries."""
+    wished = family_of(launcher)
+    found = {f: lib for lib in libraries for f, what in _LINKED if re.fullmatch(what, lib)}
+    if wished is None or not found or wished in found:
+        return None
+    family, library = next(iter(found.items()))
+    return Reason(
+        code="other-mpi",
+        text=f"'{program}' was built with {_NAMES[family]} ({library}), and is to be started as a "
+        f"program of {_NAMES[launcher]}: its ranks would not find each other",
+        remedy=f'ask for {_NAMES[family]} (mpi="{family}"), or build it with {_NAMES[launcher]}',
     )
 
 

@@ -8,23 +8,16 @@ from pathlib import PurePath
 from flowos._dataclasses import replace
 from flowos.model import Argv, Image
 
-OVERLAY_ROOT = "root"
-_FOLDER = "overlay"
-
-
-def overlay_folder(at: PurePath) -> PurePath:
-    """Folder below `at` for the parts of an overlay (see init/overlay.h)."""
-    return at / _FOLDER
+_ROOT = "overlay-root"
 
 
 def overlaid(image: Image, at: PurePath) -> Image:
-    """Image to pass to a runtime if its overlay lies below `at`."""
-    return replace(image, form="folder", source=overlay_folder(at) / OVERLAY_ROOT)
+    """Image to pass to a runtime if its overlay is described in `at` (see init/overlay.h)."""
+    return replace(image, form="folder", source=at / _ROOT)
 
 
 def in_overlay(argv: Argv, image: Image, init: PurePath) -> Argv:
     """A runtime's command line, run in namespaces with the overlay if the image has one."""
-    folder = image.source.parent
-    if (folder.name, image.source.name) != (_FOLDER, OVERLAY_ROOT):
+    if image.source.name != _ROOT:
         return argv
-    return (str(init), "--overlay", str(folder), "--", *argv)
+    return (str(init), "--overlay", str(image.source.parent), "--", *argv)

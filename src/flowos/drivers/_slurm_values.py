@@ -1,4 +1,4 @@
-"""Values that Slurm's commands print: node names, times, trackable resources, generic resources.
+"""Values that Slurm prints: states of jobs, node names, times, trackable and generic resources.
 
 What a scheduler says comes from outside: a name that could be taken for an option or a path is
 refused, and so is a list that is larger than any cluster.
@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 
-from flowos.drivers._allocators import is_node_name, read_amount
+from flowos.drivers._allocators import JobPhase, is_node_name, phase_table, read_amount
 from flowos.model import SliceRefused
 
 MAX_NODES = 65536
@@ -19,6 +19,27 @@ _PARTS = re.compile(r"\[([^\[\]]*)\]|([^\[\],]+)")
 _ENTRY = re.compile(r"(?:\[[^\[\]]*\]|[^\[\],])+")
 _DURATION = re.compile(r"(?:(\d+)-)?(?:(?:(\d+):)?(\d+):)?(\d+)(?:\.\d+)?")
 _NONE = ("", "(null)", "None", "None assigned", "N/A")
+
+_PHASE_OF = phase_table(
+    {
+        "waiting": (
+            "PENDING CONFIGURING EXPEDITING POWER_UP_NODE REQUEUED REQUEUE_FED REQUEUE_HOLD"
+            " RESV_DEL_HOLD SPECIAL_EXIT"
+        ),
+        "running": "RUNNING RESIZING SIGNALING STOPPED SUSPENDED",
+        "ending": "COMPLETING STAGE_OUT",
+        "over": (
+            "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED LAUNCH_FAILED NODE_FAIL OUT_OF_MEMORY"
+            " PREEMPTED RECONFIG_FAIL REVOKED TIMEOUT"
+        ),
+    }
+)
+
+
+def phase_of(state: str) -> JobPhase:
+    """Of a state as Slurm prints it: `CANCELLED by 1000`, cut off as `CANCELLED+`, `RUNNING`."""
+    word = (state.split() or [""])[0].removesuffix("+")
+    return _PHASE_OF.get(word, "unknown")
 
 
 def read_hosts(text: str) -> tuple[str, ...]:
@@ -93,6 +114,19 @@ def read_seconds(text: str) -> float | None:
         return None
     days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
     return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
+
+
+def read_cpu_seconds(text: str) -> float | None:
+    """The same with parts of a second, as in `04:05.123`; None of more than a century."""
+    whole, _, parts = text.partition(".")
+    seconds = read_seconds(whole)
+    if seconds is None or seconds > _CENTURY:
+        return None
+    return seconds + float(f"0.{parts}") if parts.isdecimal() else seconds
+
+
+_CENTURY = 100 * 365 * 86400.0
+"""In seconds: what Slurm does not know it prints as a longer time."""
 
 
 def write_seconds(seconds: float) -> str:

@@ -3,11 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flowos.drivers._base import Launcher, Runtime
 from flowos.drivers.launchers.direct import Direct
-from flowos.model import Argv, LaunchFailed
+from flowos.model import Argv, LaunchFailed, SliceRefused
+
+if TYPE_CHECKING:  # commands that start no guest load none of it
+    from flowos.drivers._guests import GuestDriver
 
 
 class _Loaded(Mapping[str, Runtime]):
@@ -106,6 +109,18 @@ def launcher_named(
         return Direct()
     given = {"mpirun": mpirun, "job": job}
     return LAUNCHERS[name](oversubscribe=oversubscribe, **{n: v for n, v in given.items() if v})
+
+
+GUESTS = ("dask", "jupyter", "ray", "spark")
+
+
+def guest_named(name: str) -> "GuestDriver":
+    if name not in GUESTS:
+        raise SliceRefused(f"guest {name!r}: expected one of {', '.join(GUESTS)}")
+    driver: GuestDriver = getattr(
+        import_module(f"flowos.drivers.guests.{name}"), name.capitalize()
+    )()
+    return driver
 
 
 def _listed(table: Mapping[str, object]) -> str:

@@ -5,15 +5,23 @@ from typing import TYPE_CHECKING
 from flowos._lazy import lazily
 
 _PARTS = {
-    "_clock": "now utc utc_of",
-    "_held_slice": "FlowSlice HeldSlice",
+    "_clock": "now utc utc_of worked",
+    "_flow_slice": "FlowSlice",
+    "_growing_slice": "GrowingSlice",
+    "_held_slice": "HeldSlice",
+    "_leases": "new_slice_id",
     "_look": "Look io_pressure_between state_between",
     "_node": "Node",
     "_open_slice": "SliceOptions Workers open_slice",
-    "_provider": "Held HoldEvent OnHoldEvent Provider ignore",
+    "_page_guard": "PageAnswer PageRequest",
+    "_page_server": "PageServer",
+    "_provider": "NEVER CancelToken Held HoldEvent OnHoldEvent Provider ignore",
     "_providers": "PROVIDERS provider_of",
+    "_ray_slice": "RaySlice",
     "_ready": "Ready",
-    "cloud._detached": "start_detached",
+    "_requests": "Answer RequestListener request",
+    "_waiting_tasks": "waiting_tasks",
+    "launch._detached": "start_detached",
     "cloud._machines": "Machines",
     "cloud._open_cloud": "open_cloud",
     "flow._failures": "RemoteTraceback remedy_of",
@@ -22,6 +30,7 @@ _PARTS = {
     "flow._slice": "Slice",
     "flow._submitted": "SubmittedRun as_completed",
     "flow._usage": "OnUsage SliceUsage",
+    "guests._guest": "Guest",
     "launch._interleaved": "run_interleaved",
     "launch._prepared": "PreparedLaunch",
     "launch._private_dirs": "ON_DISK PASSABLE locked own_folder remove_tree",
@@ -34,7 +43,13 @@ _PARTS = {
     "results._record": "KeptResult",
     "results._slice_results": "results_folder",
     "results._value_digest": "NoDigest",
+    "sge._allocation": "cancel_sge_jobs",
+    "slurm._deployed": "slurm_deployed",
+    "slurm._leased": "slurm_renewed",
+    "slurm._pool_users": "slurm_users",
     "slurm._power_saving": "PowerSaving",
+    "slurm._slice_jobs": "cancel_slurm_jobs slurm_accounts slurm_job_end",
+    "slurm._slice_wait": "slurm_wait",
 }
 
 if TYPE_CHECKING:
@@ -42,10 +57,19 @@ if TYPE_CHECKING:
         now as now,
         utc as utc,
         utc_of as utc_of,
+        worked as worked,
+    )
+    from flowos.engine._flow_slice import (
+        FlowSlice as FlowSlice,
+    )
+    from flowos.engine._growing_slice import (
+        GrowingSlice as GrowingSlice,
     )
     from flowos.engine._held_slice import (
-        FlowSlice as FlowSlice,
         HeldSlice as HeldSlice,
+    )
+    from flowos.engine._leases import (
+        new_slice_id as new_slice_id,
     )
     from flowos.engine._look import (
         Look as Look,
@@ -60,7 +84,16 @@ if TYPE_CHECKING:
         Workers as Workers,
         open_slice as open_slice,
     )
+    from flowos.engine._page_guard import (
+        PageAnswer as PageAnswer,
+        PageRequest as PageRequest,
+    )
+    from flowos.engine._page_server import (
+        PageServer as PageServer,
+    )
     from flowos.engine._provider import (
+        NEVER as NEVER,
+        CancelToken as CancelToken,
         Held as Held,
         HoldEvent as HoldEvent,
         OnHoldEvent as OnHoldEvent,
@@ -71,10 +104,19 @@ if TYPE_CHECKING:
         PROVIDERS as PROVIDERS,
         provider_of as provider_of,
     )
+    from flowos.engine._ray_slice import RaySlice as RaySlice
     from flowos.engine._ready import (
         Ready as Ready,
     )
-    from flowos.engine.cloud._detached import (
+    from flowos.engine._requests import (
+        Answer as Answer,
+        RequestListener as RequestListener,
+        request as request,
+    )
+    from flowos.engine._waiting_tasks import (
+        waiting_tasks as waiting_tasks,
+    )
+    from flowos.engine.launch._detached import (
         start_detached as start_detached,
     )
     from flowos.engine.cloud._machines import (
@@ -104,6 +146,9 @@ if TYPE_CHECKING:
     from flowos.engine.flow._usage import (
         OnUsage as OnUsage,
         SliceUsage as SliceUsage,
+    )
+    from flowos.engine.guests._guest import (
+        Guest as Guest,
     )
     from flowos.engine.launch._interleaved import (
         run_interleaved as run_interleaved,
@@ -147,8 +192,28 @@ if TYPE_CHECKING:
     from flowos.engine.results._value_digest import (
         NoDigest as NoDigest,
     )
+    from flowos.engine.sge._allocation import (
+        cancel_sge_jobs as cancel_sge_jobs,
+    )
+    from flowos.engine.slurm._deployed import (
+        slurm_deployed as slurm_deployed,
+    )
+    from flowos.engine.slurm._leased import (
+        slurm_renewed as slurm_renewed,
+    )
+    from flowos.engine.slurm._pool_users import (
+        slurm_users as slurm_users,
+    )
     from flowos.engine.slurm._power_saving import (
         PowerSaving as PowerSaving,
+    )
+    from flowos.engine.slurm._slice_jobs import (
+        cancel_slurm_jobs as cancel_slurm_jobs,
+        slurm_accounts as slurm_accounts,
+        slurm_job_end as slurm_job_end,
+    )
+    from flowos.engine.slurm._slice_wait import (
+        slurm_wait as slurm_wait,
     )
 else:
     __getattr__, __dir__, __all__ = lazily(__name__, _PARTS)

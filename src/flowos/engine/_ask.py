@@ -5,6 +5,7 @@ do one thing at once.
 """
 
 import os
+import select
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -58,13 +59,29 @@ def ask(
             start_new_session=True,
         )
         try:
-            code = process.wait(seconds)
-        except BaseException as error:
+            if not _ends_within(process.pid, seconds):
+                raise TimeoutError(f"{argv[0]}: no answer within {seconds:.0f} s")
+        except BaseException:
             _kill(process)
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise TimeoutError(f"{argv[0]}: no answer within {seconds:.0f} s") from error
             raise
-        return ToolAnswer(code, _content(stdout), _content(stderr))
+        return ToolAnswer(process.wait(), _content(stdout), _content(stderr))
+
+
+def which(program: str) -> str | None:
+    """Where it lies in PATH. As `shutil.which`, which takes 3 ms to import."""
+    places = (f"{folder or '.'}/{program}" for folder in os.get_exec_path())
+    return next((p for p in places if os.access(p, os.X_OK) and not Path(p).is_dir()), None)
+
+
+def _ends_within(pid: int, seconds: float | None) -> bool:
+    """`Popen.wait` with a time looks again and again, and sleeps meanwhile: 2 ms of 7."""
+    ending = os.pidfd_open(pid)
+    try:
+        waiting = select.poll()
+        waiting.register(ending, select.POLLIN)
+        return bool(waiting.poll(None if seconds is None else seconds * 1000))
+    finally:
+        os.close(ending)
 
 
 def _memory_file(name: str) -> BinaryIO:

@@ -8,6 +8,11 @@ def now() -> float:
     return time.monotonic()
 
 
+def worked() -> float:
+    """Seconds for which a processor worked for this thread."""
+    return time.thread_time()
+
+
 def utc() -> str:
     """The date and time, ISO 8601 in UTC, to the second. For records."""
     return utc_of(time.time())

@@ -1,82 +1,328 @@
-"""A `map` over several nodes: its items are dealt out, and its results come in their order."""
+"""A `map` over several nodes: each takes items as it has room, and results come in their order.
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import cycle
-from typing import TypeVar
+The caller's thread takes the values, a window ahead of the result that it waits for, and gives the
+results. Each node has a thread that runs what it takes. Of what is left, a node takes no more than
+its share, so that a few long items go to all of them.
+"""
 
-from flowos.engine.flow._pace import known_length
+import sys
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from flowos._collected import apart
+from flowos.engine._node import Node
+from flowos.engine.flow._map import MapRun
 from flowos.model import RunResult, WorkerLost
 
-T = TypeVar("T")
+_MAX_LOST = 3
+"""An item that loses so many nodes may be what ends them."""
+_WINDOWS = 2
+"""What is taken and has no result yet, in what nodes have in flight: they do not wait for those
+that are slower."""
+_NOTHING = object()
 
 
-class MapPart:
-    """The items of one node of a `map`. Iterated again, it gives those without a result first.
+Item = tuple[int, object, int]
+"""Its number among the values, its value, and how many nodes were lost while it ran."""
 
-    length: how many, as far as that is known.
+
+@dataclass(frozen=True, slots=True)
+class _Raised:
+    error: BaseException
+
+
+class NodePart:
+    """What one node runs: the items it takes. Iterated, it ends where it may take none now.
+
+    take: an item that no node has. share: how many the part may have now. places: of the node's
+    slice.
     """
 
-    def __init__(self, items: Iterator[object], length: int | None) -> None:
-        self._items, self._length = items, length
-        self._pending: deque[object] = deque()
+    def __init__(
+        self,
+        take: Callable[[], Item | None],
+        share: "Callable[[NodePart], int]",
+        places: int,
+    ) -> None:
+        self._take, self._share, self.places = take, share, places
+        self._most = 0
+        self.leaves = False
+        self.pending: deque[Item] = deque()
+        self.run: MapRun
 
     def __iter__(self) -> Iterator[object]:
-        yield from tuple(self._pending)
-        for item in self._items:
-            self._pending.append(item)
-            yield item
+        return self
 
-    def __length_hint__(self) -> int:
-        return NotImplemented if self._length is None else self._length
+    def __next__(self) -> object:
+        if len(self.pending) >= self._most or not self.run.in_batches:
+            self._most = self._share(self)
+            if len(self.pending) >= self._most:
+                raise StopIteration
+        item = self._take()
+        if item is None:
+            raise StopIteration
+        self.pending.append(item)
+        return item[1]
 
-    def answered(self) -> None:
-        """The first item without a result has one."""
-        self._pending.popleft()
-
-
-def dealt(values: Iterable[object], count: int) -> list[MapPart]:
-    """The items dealt to so many in turn; an error on the way ends each of them, once its items
-    before it are out."""
-    whole = known_length(values)
-    items = iter(values)
-    hands: list[deque[object]] = [deque() for _ in range(count)]
-    turns = cycle(hands)
-    failed: list[Exception] = []
-
-    def hand(mine: deque[object]) -> Iterator[object]:
-        while True:
-            while not mine:
-                if failed:
-                    raise failed[0]
-                try:
-                    item = next(items)
-                except StopIteration:
-                    return
-                except Exception as error:
-                    failed.append(error)
-                    raise
-                next(turns).append(item)
-            yield mine.popleft()
-
-    lengths = (None if whole is None else len(range(i, whole, count)) for i in range(count))
-    return [MapPart(hand(each), length) for each, length in zip(hands, lengths, strict=True)]
+    def number(self, _: int) -> int:
+        """Of the first item without a result."""
+        return self.pending[0][0]
 
 
-def is_lost(result: object) -> bool:
-    return isinstance(result, RunResult) and isinstance(result.error, WorkerLost)
+class HeldMap:
+    """One `map`. is_lost: of a node; goes_on: whether what a lost one had runs again on others.
 
-
-def in_turns(maps: Sequence[Iterator[T]]) -> Iterator[T]:
-    """One of each in turn, up to the first that has no more: it is the next in order.
-
-    What each of them gives first is left out: all have begun before one is waited for.
+    ahead: how many items of each node may be in flight beyond the one asked for, if that is given.
+    grows: whether another node may join now. With it, items wait for nodes until `close`. given:
+    counts the results of each node.
     """
-    for each in maps:
-        next(each)
-    for each in cycle(maps):
+
+    def __init__(
+        self,
+        values: Iterable[object],
+        ahead: int | None,
+        is_lost: Callable[[Node | str], bool],
+        goes_on: Callable[[Node | str], bool],
+        grows: Callable[[], bool] | None = None,
+        given: Counter[Node] | None = None,
+    ) -> None:
+        self._values = iter(values)
+        self._windows = _WINDOWS if ahead is None else 1
+        self._is_lost, self._goes_on = is_lost, goes_on
+        self._grows = grows
+        self._given: Counter[Node] = Counter() if given is None else given
+        self._closed = grows is None
+        self._queue: deque[Item] = deque()
+        self._parts: dict[Node, NodePart] = {}
+        self._results: dict[int, object] = {}
+        self._taken = self._wanted = self._refill_at = 0
+        self._stop = sys.maxsize
+        self._exhausted = self._left = self._joined = False
+        self._failed: Exception | None = None
+        self._ending: object = _NOTHING
+        """With what the last node ended that took part."""
+        self._lock = threading.Lock()
+        self._came = threading.Condition(self._lock)
+        self._queued = threading.Condition(self._lock)
+        self._idle = 0
+
+    def __enter__(self) -> "HeldMap":
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is GeneratorExit:  # perhaps by the collector, which may hold any lock
+            apart(self._leave)
+        else:
+            self._leave()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its results are not asked for any more."""
+        return self._left
+
+    @property
+    def backlog(self) -> int:
+        """Items that a node more could run now."""
+        parts = tuple(self._parts.values())
+        beyond = (len(each.pending) - each.places for each in parts if not each.run.in_batches)
+        return 0 if self._left else len(self._queue) + sum(max(0, count) for count in beyond)
+
+    def has(self, node: Node) -> bool:
+        """Whether the node takes part."""
+        return node in self._parts
+
+    def works(self, node: Node) -> bool:
+        """Whether the node has items without a result."""
+        part = self._parts.get(node)
+        return part is not None and bool(part.pending)
+
+    def release(self, node: Node) -> None:
+        """The node takes no more items; `has` says when it has left."""
+        with self._lock:
+            if node in self._parts:
+                self._parts[node].leaves = True
+            self._queued.notify_all()
+
+    def close(self, error: Exception) -> None:
+        """No node joins any more: without any it ends with this error."""
+        with self._lock:
+            self._closed, self._ending = True, _Raised(error)
+            self._came.notify()
+
+    def join(self, node: Node, places: int, begin: Callable[..., MapRun]) -> None:
+        """The node takes part from now on. places: of its slice. begin: `Slice.map_run`."""
+        part = NodePart(self._next, self._share, places)
+        part.run = begin(part, number=part.number)
+        with self._lock:
+            self._parts[node] = part
+            self._joined = True
+            self._closed = self._grows is None
+            self._came.notify()
+        name = f"flowos-map-{node.name}"
+        threading.Thread(
+            target=self._work, args=(node, part, begin), name=name, daemon=True
+        ).start()
+
+    def results(self) -> Iterator[Any]:
+        """One for each value, in order. Raises what ends the map, in its place."""
+        for number in count():
+            if number >= self._refill_at and not self._exhausted:
+                self._fill(number)
+            if number == self._taken:
+                if self._failed is not None:
+                    raise self._failed
+                return
+            result = self._results.pop(number, _NOTHING)
+            if result is _NOTHING:
+                result = self._awaited(number)
+            if type(result) is _Raised:
+                raise result.error
+            yield result
+
+    def _window(self) -> int:
+        """How many items may be taken before the first of them has a result."""
+        limits = [part.run.limit for part in tuple(self._parts.values())]
+        return self._windows * sum(limits) or 1
+
+    def _fill(self, number: int) -> None:
+        window = self._window()
+        until, self._refill_at = number + window, number + (window + 1) // 2
         try:
-            result = next(each)
+            while self._taken < until:
+                value = next(self._values)
+                self._queue.append((self._taken, value, 0))
+                self._taken += 1
+                if self._idle and len(self._queue) == 1:  # of more they know
+                    self._wake()
         except StopIteration:
-            return
-        yield result
+            self._exhausted = True
+        except Exception as error:
+            self._exhausted, self._failed = True, error
+
+    def _awaited(self, number: int) -> object:
+        while self._waits(number):
+            self._fill(number)  # for the nodes that have joined
+        return self._results.pop(number, self._ending)
+
+    def _waits(self, number: int) -> bool:
+        """Until the result is there, or will not be; True if nodes have joined before."""
+        with self._lock:
+            self._wanted = number
+            while number not in self._results and (self._parts or not self._closed):
+                if self._joined and not self._exhausted:
+                    self._joined = False
+                    return True
+                self._came.wait()
+        return False
+
+    def _next(self) -> Item | None:
+        """None if there is none now. What comes after an item that ended the map is left out."""
+        while self._queue:
+            try:
+                item = self._queue.popleft()
+            except IndexError:
+                return None
+            if item[0] < self._stop:
+                return item
+        return None
+
+    def _share(self, part: NodePart) -> int:
+        """How many of the items without a result the part may have: by its places.
+
+        What its places do not run now is left for a node that may join.
+        """
+        if self._left or part.leaves:
+            return 0
+        parts = tuple(self._parts.values())
+        items = len(self._queue) + sum(len(each.pending) for each in parts)
+        places = sum(each.places for each in parts)
+        share = -(-items * part.places // places)
+        if self._grows is None or share <= part.places or not self._grows():
+            return share
+        return max(part.places, share * len(parts) // (len(parts) + 1))
+
+    def _work(self, node: Node, part: NodePart, begin: Callable[..., MapRun]) -> None:
+        """Run items as long as there are any, or may be. A thread of its own for each node."""
+        while True:
+            try:
+                while self._await_items(part):
+                    for batch in part.run.batches():
+                        if self._runs_again(node, batch[0]):
+                            raise batch[0].error
+                        self._give([part.pending.popleft()[0] for _ in batch], batch)
+                        self._given[node] += len(batch)
+                if part.leaves:
+                    self._leave_out(node)
+                return
+            except BaseException as error:
+                lost = self._lost_node(node, error)
+                over = lost is node or not part.pending
+                self._put_back(part, error, lost)
+                if over:
+                    self._leave_out(node, error)
+                    return
+            part.run = begin(part, number=part.number)  # for items before the one that failed
+
+    def _runs_again(self, node: Node, result: object) -> bool:
+        error = result.error if isinstance(result, RunResult) else None
+        lost = self._lost_node(node, error)
+        return lost is not None and self._goes_on(lost)
+
+    def _lost_node(self, node: Node, error: BaseException | None) -> Node | str | None:
+        """The one with which a run there was lost; of another one its name."""
+        if not isinstance(error, WorkerLost):
+            return None
+        lost = node if error.node in ("", node.name) else error.node
+        return lost if self._is_lost(lost) else None
+
+    def _await_items(self, part: NodePart) -> bool:
+        with self._lock:
+            self._idle += 1
+            while not (self._queue or self._left or part.leaves):
+                self._queued.wait()
+            self._idle -= 1
+            return not (self._left or part.leaves)
+
+    def _give(self, numbers: Sequence[int], results: Sequence[object]) -> None:
+        self._results.update(zip(numbers, results, strict=True))
+        if self._wanted in self._results:
+            with self._lock:
+                self._came.notify()
+
+    def _put_back(self, part: NodePart, error: BaseException, lost: Node | str | None) -> None:
+        """What the part has no results of. The first failed, or all were lost with a node."""
+        items = [(number, value, times + bool(lost)) for number, value, times in part.pending]
+        part.pending.clear()
+        failed = 1
+        if lost:
+            often = any(times > _MAX_LOST for _, _, times in items)
+            failed = len(items) if often or not self._goes_on(lost) else 0
+        for number, _, _ in items[:failed]:
+            self._stop = min(self._stop, number)
+            self._give([number], [_Raised(error)])
+        self._queue.extendleft(reversed(items[failed:]))
+        self._wake()
+
+    def _leave_out(self, node: Node, error: BaseException | None = None) -> None:
+        with self._lock:
+            del self._parts[node]
+            if error is not None and (self._grows is None or not self._closed):
+                self._ending = _Raised(error)
+            self._came.notify()
+
+    def _wake(self) -> None:
+        with self._lock:
+            self._queued.notify_all()
+
+    def _leave(self) -> None:
+        """No more is taken; what runs is cancelled."""
+        with self._lock:
+            self._left = True
+            self._queued.notify_all()
+            parts = tuple(self._parts.values())
+        for part in parts:
+            part.run.leave()

@@ -1,38 +1,47 @@
 """A slice apart from a flow: nodes that are held, on which flows run until they are freed.
 
-A run stays on one node, the one with the fewest of ours; the items of a `map` go to all nodes in
-turn. A node that is lost gets no more, and what ran on it begins anew on another one, or ends with
-WorkerLost; a lease that ends ends all with SliceFreed.
+A run stays on one node, the one with the fewest of ours; the items of a `map` go to nodes as they
+have room. A node that is lost gets no more, and what ran on it begins anew on another one, or ends
+with WorkerLost; a lease that ends ends all with SliceFreed.
 """
 
 import threading
+import time
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from flowos._collected import when_collected
-from flowos.engine._held_map import MapPart, dealt, in_turns, is_lost
+from flowos.engine._held_ends import (
+    freed,
+    freed_for,
+    given_back,
+    lease_ended,
+    left_to_lease,
+    node_lost,
+    refuse_no_flow,
+    weakly,
+)
+from flowos.engine._held_map import HeldMap
 from flowos.engine._node import Node
 from flowos.engine._open_slice import SliceOptions, open_slice
 from flowos.engine._provider import Held, HoldEvent, OnHoldEvent, Provider, ignore
+from flowos.engine._warm_nodes import WarmNodes
 from flowos.engine.flow._freed import Freed
+from flowos.engine.flow._pace import known_length
 from flowos.engine.flow._slice import OnError, Slice, check_on_error
-from flowos.model import (
-    Ask,
-    Flow,
-    FlowosError,
-    RunResult,
-    SliceFreed,
-    WiringError,
-    WorkerLost,
-    brief_repr,
-)
+from flowos.engine.flow._watched_slice import counted
+from flowos.model import Ask, Flow, FlowosError, RunResult, SliceRefused, WorkerLost
+from flowos.plan import topology_notes
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+    from flowos.engine.guests._guest import Guest
 
 _MAX_LOST = 3
 """A run that loses so many nodes may be what ends them."""
@@ -56,12 +65,31 @@ class HeldSlice(Freed):
         self._options = options
         self._on_event = on_event
         self._lock = threading.RLock()
-        self._slices: dict[str, dict[Flow, Slice]] = {}
-        self._busy: Counter[str] = Counter()
+        self._slices: dict[Node, dict[Flow, Slice]] = {}
+        self._busy: Counter[Node] = Counter()
+        self._warm = WarmNodes(in_image=options.env.image is not None)
         self._over: Callable[[], FlowosError] | None = None
-        self._lost: list[str] = []
-        self._held = provider.hold(ask, _weakly(self))
-        self._ending = when_collected(self, partial(provider.free, self._held))
+        self._lost: set[Node] = set()
+        self._lost_early: set[str] = set()
+        self._notes: dict[str, None] = {}
+        self._guests: weakref.WeakSet[Guest] = weakref.WeakSet()
+        self._has_lease, self._topology = ask.lease_seconds is not None, ask.topology
+        self._held = Held(id="", pool=provider.pool.name, nodes=())
+        self._ending = when_collected(self, self._begin(ask))
+
+    def _begin(self, ask: Ask) -> Callable[[], None]:
+        """Hold what is asked for. Returns how it ends when this is collected."""
+        held = self._provider.hold(ask, weakly(self))
+        self._adopt(held)
+        end = self._provider.leave if self._has_lease else self._provider.free
+        return partial(end, held)
+
+    def _adopt(self, held: Held) -> None:
+        """Hold these from now on, but for those that were lost meanwhile."""
+        with self._lock:
+            here = (n for n in held.nodes if n.name not in self._lost_early and n not in self._lost)
+            self._held = replace(held, nodes=tuple(here))
+            self._lost_early.clear()
 
     @property
     def held(self) -> Held:
@@ -76,10 +104,12 @@ class HeldSlice(Freed):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should know of the flows that are open. See `Slice.notes`."""
+        """What a person should know of its flows. See `Slice.notes`."""
         with self._lock:
             slices = [each for flows in self._slices.values() for each in flows.values()]
-        return tuple(dict.fromkeys(note for each in slices for note in each.notes))
+            nodes = [(node.name, node.switch) for node in self._held.nodes]
+            before = (*topology_notes(self._topology, nodes), *self._warm.notes, *self._notes)
+        return tuple(dict.fromkeys((*before, *(note for each in slices for note in each.notes))))
 
     def run(self, flow: Flow, /, *values: object, **named: object) -> list[object]:
         """Run a flow once, on one of the nodes. Raises what `Slice.run` does.
@@ -89,16 +119,19 @@ class HeldSlice(Freed):
         """
         for lost in count(1):
             node, on = self._begun(flow)
+            began = time.monotonic()
             try:
                 return on.run(*values, **named)
-            except WorkerLost:
-                if not self._goes_on(node, lost):
+            except WorkerLost as error:
+                lost_one = node if error.node in ("", node.name) else error.node
+                if not self._goes_on(lost_one, lost):
                     raise
             finally:
                 self._over_at(node)
+                self._warm.ran(flow, began)
         raise AssertionError
 
-    def _over_at(self, node: str) -> None:
+    def _over_at(self, node: Node) -> None:
         with self._lock:
             self._busy[node] -= 1
 
@@ -107,13 +140,19 @@ class HeldSlice(Freed):
 
         It ends with WorkerLost if its node is lost.
         """
-        node, on = self._begun(flow)
+        return self._submitted(*self._begun(flow), values, named)
+
+    def _submitted(
+        self, node: Node, on: Slice, values: tuple[object, ...], named: dict[str, object]
+    ) -> "Future[list[object]]":
+        began = time.monotonic()
         try:
             run = on.submit(*values, **named)
         except BaseException:
             self._over_at(node)
             raise
         run.add_done_callback(lambda _: self._over_at(node))
+        run.add_done_callback(lambda _: self._warm.ran(on.flow, began))
         return run
 
     async def arun(self, flow: Flow, /, *values: object, **named: object) -> list[object]:
@@ -153,66 +192,130 @@ class HeldSlice(Freed):
         Items without a result when their node is lost are run again on another one.
         """
         check_on_error(on_error)
-        self.opened(flow)
-        nodes = self._here()
-        options: dict[str, Any] = {"ahead": ahead, "step": len(nodes), "on_error": on_error}
-        parts = zip(nodes, dealt(values, len(nodes)), count(), strict=False)
-        return in_turns([self._surviving(flow, *part, **options) for part in parts])
+        options: dict[str, Any] = {"ahead": ahead, "on_error": on_error}
+        alone = self._alone(flow)
+        if alone is not None:
+            return alone.map(values, **options)
+        results = self._mapped(flow, values, options)
+        watch = self._options.progress
+        return counted(watch, flow.name, known_length(values), results) if watch else results
 
-    def _surviving(
-        self, flow: Flow, node: Node, part: MapPart, first: int, **options: Any
+    def _alone(self, flow: Flow) -> Slice | None:
+        """That of the one node which runs the items of a map; None of several."""
+        slices = self.opened(flow)
+        return slices[0] if len(slices) == 1 else None
+
+    def _mapped(
+        self, flow: Flow, values: Iterable[object], options: dict[str, Any]
     ) -> Iterator[Any]:
-        """The results of some items of a map, in order, whatever becomes of their node.
+        with HeldMap(values, options["ahead"], self._is_lost, self._goes_on) as run:
+            for node in self._hosts():
+                self._join(run, node, flow, options)
+            yield from run.results()
 
-        Before them comes one of None, once runs have begun.
-        """
-        for lost in count(1):
-            run = self._slice(node, flow).map_part(part, first=first, **options)
-            try:
-                run.begin()
-                if lost == 1:
-                    yield None
-                for result in run.results():
-                    if is_lost(result) and self._goes_on(node.name, lost):
-                        break
-                    part.answered()
-                    first += options["step"]
-                    yield result
-                else:
-                    return
-            except WorkerLost:
-                if not self._goes_on(node.name, lost):
-                    raise
-            node = self._least_busy()
+    def _join(self, run: HeldMap, node: Node, flow: Flow, options: dict[str, Any]) -> None:
+        on = self._slice(node, flow)
+        run.join(node, on.places, partial(on.map_run, **options))
 
-    def _goes_on(self, node: str, lost: int) -> bool:
-        """Whether what was lost there begins anew on another node."""
+    def _is_lost(self, of: Node | str) -> bool:
+        """Of a node, or of one of this name. Also before it is said: what ran there may be the
+        first to know."""
         with self._lock:
-            left = {each.name for each in self._held.nodes}.difference(self._lost)
+            if any(of in (node, node.name) for node in self._lost):
+                return True
+            held = [node for node in self._held.nodes if of in (node, node.name)]
+        for node in held:
+            if why := node.why_unreachable().strip("; "):
+                if self._lose(node, why):
+                    self._on_event(HoldEvent(what="lost", node=node.name, reason=why))
+                return True
+        return False
+
+    def _lose(self, node: Node, why: str) -> bool:  # noqa: ARG002
+        """Returns whether it was not known yet."""
+        with self._lock:
+            self._lost.add(node)
+            left = tuple(each for each in self._held.nodes if each is not node)
+            is_new = left != self._held.nodes
+            self._held = replace(self._held, nodes=left)
+            return is_new
+
+    def _goes_on(self, node: Node | str, lost: int = 1) -> bool:
+        """Whether what was lost there begins anew on another node."""
+        gone = self._is_lost(node)
+        with self._lock:
             may = self._requeue and lost <= _MAX_LOST and self._over is None
-            return may and node in self._lost and bool(left)
+            return may and gone and self._may_go_on()
+
+    def _may_go_on(self) -> bool:
+        """Whether there is a node for what was lost with another."""
+        return bool(self._held.nodes)
 
     def opened(self, flow: Flow) -> list[Slice]:
         """The flow ready to be run on each node. Raises SliceRefused if one cannot."""
-        return [self._slice(node, flow) for node in self._here()]
+        return [self._slice(node, flow) for node in self._hosts()]
+
+    def guest(self, name: str) -> "Guest":
+        """Start another framework's own cluster on the nodes: dask, jupyter, ray or spark.
+
+        `with s.guest("dask") as at: Client(at.address, **at.options)`. It has all cores of the
+        slice, ends with the `with` or the slice, and leaves nothing. Raises SliceRefused if it is
+        not installed, or does not start.
+        """
+        from flowos.engine.guests._guest import start_guest
+
+        if self._options.env.image is not None:
+            raise SliceRefused(f"guest {name}: it runs in no image: give the slice env='bare'")
+        guest = start_guest(self, name, self._here(), cores=self._options.cores)
+        self._guests.add(guest)
+        return guest
 
     def resize(self, nodes: int) -> None:
         """Hold this many nodes instead. Runs on a node that is given back raise SliceFreed."""
         with self._lock:
             before = self._held
-        held = self._provider.resize(before, Ask(nodes=nodes).nodes)
+        self._adopt(self._provider.resize(before, Ask(nodes=nodes).nodes))
+        self._close_but(self._held.nodes, given_back)
+
+    def _close_but(self, left: Collection[Node], error: Callable[[], FlowosError]) -> None:
+        """End what is open on all other nodes."""
         with self._lock:
-            left = {node.name for node in held.nodes} - set(self._lost)
-            gone = [node.name for node in before.nodes if node.name not in left]
-            self._held = held
-        for name in gone:
-            self._close(name, _given_back)
+            gone = [node for node in self._slices if node not in left]
+        for node in gone:
+            self._close(node, error)
+
+    def leave(self) -> None:
+        """Use it no more, and leave its nodes held until its lease ends: see `fo.attach`.
+
+        Raises SliceRefused if it has no lease.
+        """
+        if not self._has_lease:
+            raise SliceRefused(f"slice {self._held.id} has no lease: give lease_seconds")
+        self._free_guests()
+        self._end(left_to_lease)
+        if self._ending.detach():
+            self._provider.leave(self._held)
 
     def free(self) -> None:
         """Give all back. Twice is once."""
-        self._end(_freed)
+        self._free(freed)
+
+    def free_for(self, why: str) -> None:
+        """The same, for a reason that runs which this ends are given."""
+        self._free(partial(freed_for, self._held.id, why))
+
+    def _free_guests(self) -> None:
+        for guest in tuple(self._guests):
+            guest.free()
+
+    def _free(self, error: Callable[[], FlowosError]) -> None:
+        self._free_guests()
+        self._end(error)
         if self._ending.detach():
-            self._provider.free(self._held)
+            self._give_up()
+
+    def _give_up(self) -> None:
+        self._provider.free(self._held)
 
     def __repr__(self) -> str:
         state = "over" if self._over else f"nodes: {', '.join(self.nodes)}"
@@ -221,152 +324,77 @@ class HeldSlice(Freed):
     def _here(self) -> tuple[Node, ...]:
         """The nodes that are left. Raises why there are none."""
         with self._lock:
-            if self._over is not None:
-                raise self._over()
-            nodes = tuple(node for node in self._held.nodes if node.name not in self._lost)
+            self._refuse_over()
+            nodes = self._held.nodes
         if not nodes:
             raise WorkerLost(f"slice {self._held.id}: all its nodes are lost")
         return nodes
 
-    def _begun(self, flow: Flow) -> tuple[str, Slice]:
-        if not isinstance(flow, Flow):
-            raise WiringError(
-                f"run: the first argument is a flow, not {brief_repr(flow)}: make one with "
-                "fo.flow_output(...)"
-            )
-        with self._lock:
-            node = self._least_busy()
-            on = self._slice(node, flow)
-            self._busy[node.name] += 1
-        return node.name, on
+    def _refuse_over(self) -> None:
+        if self._over is not None:
+            raise self._over()
 
-    def _least_busy(self) -> Node:
+    def _begun(self, flow: Flow) -> tuple[Node, Slice]:
+        refuse_no_flow(flow)
         with self._lock:
-            return min(self._here(), key=lambda each: self._busy[each.name])
+            node = self._node_for(flow)
+            on = self._slice(node, flow)
+            self._busy[node] += 1
+        return node, on
+
+    def _node_for(self, flow: Flow) -> Node:
+        nodes = self._hosts()
+        if len(nodes) == 1 or not self._warm.weighs(flow):
+            return min(nodes, key=self._busy.__getitem__)
+        return self._warm.choose(flow, nodes, self._busy, self._options.cores)
+
+    def _hosts(self) -> tuple[Node, ...]:
+        """On each of which a flow is opened. Raises why there are none."""
+        return self._here()
 
     def _slice(self, node: Node, flow: Flow) -> Slice:
         with self._lock:
-            slices = self._slices.setdefault(node.name, {})
+            slices = self._slices.setdefault(node, {})
             if flow not in slices:
+                began = time.monotonic()
                 slices[flow] = open_slice(flow, node, self._options)
+                self._warm.opened(node, began)
             return slices[flow]
 
     def happened(self, event: HoldEvent) -> None:
         """What the provider says, by any thread."""
-        if event.what == "lost":
-            with self._lock:
-                self._lost.append(event.node)
+        node = self._named(event.node) if event.what == "lost" else None
+        is_new = node is None or self._lose(node, event.reason)
         try:
-            self._on_event(event)
+            if is_new:
+                self._on_event(event)
         finally:  # what runs may take a while to end
-            if event.what == "lost":
-                self._close(event.node, partial(_lost, event.node, event.reason))
+            if node is not None:
+                self._close(node, partial(node_lost, node.name, event.reason))
             elif event.what == "ended":
-                self._end(partial(_ended, event.reason))
+                self._end(partial(lease_ended, event.reason))
+
+    def _named(self, name: str) -> Node | None:
+        """The node that is lost; None if it is not known to be held yet."""
+        with self._lock:
+            known = (*self._held.nodes, *(node for node in self._lost if node in self._slices))
+            node = next((each for each in known if each.name == name), None)
+            if node is None:
+                self._lost_early.add(name)
+            return node
 
     def _end(self, error: Callable[[], FlowosError]) -> None:
         with self._lock:
             self._over = self._over or error
-            names = tuple(self._slices)
-        for name in names:
-            self._close(name, error)
+        self._close_but((), error)
 
-    def _close(self, node: str, error: Callable[[], FlowosError]) -> None:
+    def _close(self, node: Node, error: Callable[[], FlowosError]) -> None:
         """End what is open on a node; not under the lock, as runs there may take a while to end."""
         with self._lock:
             slices = self._slices.pop(node, {})
+        self._warm.left(node)
         for each in slices.values():
             each.end(error)
-
-
-class FlowSlice(Freed):
-    """A flow on held nodes. Made by `fo.slice(flow, pool=...)`; free it, or use it in a `with`."""
-
-    def __init__(self, held: HeldSlice, flow: Flow) -> None:
-        self.flow = flow
-        self._held = held
-        try:
-            self._slices = held.opened(flow)
-        except BaseException:
-            held.free()
-            raise
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a person should know of its slices. See `Slice.notes`."""
-        return tuple(dict.fromkeys(note for each in self._slices for note in each.notes))
-
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        """The names of the nodes that are held now."""
-        return self._held.nodes
-
-    def run(self, /, *values: object, **named: object) -> list[object]:
-        """Run the flow once, on one of the nodes. See `Slice.run`."""
-        return self._held.run(self.flow, *values, **named)
-
-    def submit(self, /, *values: object, **named: object) -> "Future[list[object]]":
-        """Begin a run on one of the nodes and do not wait. See `Slice.submit`."""
-        return self._held.submit(self.flow, *values, **named)
-
-    async def arun(self, /, *values: object, **named: object) -> list[object]:
-        """`run` for asyncio. See `Slice.arun`."""
-        return await self._held.arun(self.flow, *values, **named)
-
-    @overload
-    def map(
-        self, values: Iterable[object], *, ahead: int | None = ..., on_error: Literal["raise"] = ...
-    ) -> Iterator[list[object]]: ...
-    @overload
-    def map(
-        self, values: Iterable[object], *, ahead: int | None = ..., on_error: Literal["return"]
-    ) -> Iterator[RunResult]: ...
-    def map(
-        self,
-        values: Iterable[object],
-        *,
-        ahead: int | None = None,
-        on_error: OnError = "raise",
-    ) -> Iterator[list[object]] | Iterator[RunResult]:
-        """Results of one run per item, in order, over all nodes. See `Slice.map`."""
-        return self._held.map(self.flow, values, ahead=ahead, on_error=on_error)
-
-    def resize(self, nodes: int) -> None:
-        """Hold this many nodes instead. See `HeldSlice.resize`."""
-        self._held.resize(nodes)
-        self._slices = self._held.opened(self.flow)
-
-    def free(self) -> None:
-        """Give all back. Twice is once."""
-        self._held.free()
-
-    def __repr__(self) -> str:
-        return f"<slice of {self.flow!r} on {self._held!r}>"
-
-
-def _weakly(to: HeldSlice) -> OnHoldEvent:
-    """A callback that refers to the slice weakly: the provider does not keep it alive."""
-    known = weakref.ref(to)
-
-    def tell(event: HoldEvent) -> None:
-        alive = known()
-        if alive is not None:
-            alive.happened(event)
-
-    return tell
-
-
-def _freed() -> SliceFreed:
-    return SliceFreed("the slice was freed: make another with fo.slice(...)")
-
-
-def _given_back() -> SliceFreed:
-    return SliceFreed("the node that this ran on was given back by resize")
-
-
-def _ended(why: str) -> SliceFreed:
-    return SliceFreed(f"the slice's lease ended {why}: ask for more seconds, or free it sooner")
-
-
-def _lost(node: str, why: str) -> WorkerLost:
-    return WorkerLost(f"node {node} is lost: {why}")
+            notes = each.notes
+            with self._lock:
+                self._notes.update(dict.fromkeys(notes))

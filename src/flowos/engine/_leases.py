@@ -1,7 +1,6 @@
 """What a provider of this process holds: ids, leases that end, nodes that are lost."""
 
-import itertools
-import os
+import secrets
 import threading
 import time
 from collections.abc import Callable, Collection
@@ -11,9 +10,14 @@ from flowos.engine._node import Node
 from flowos.engine._provider import Held, HoldEvent, OnHoldEvent
 from flowos.model import Ask, Lost, Pool, SliceRefused
 
-_numbers = itertools.count(1)
 _REMEMBERED = 1000
 """Of so many that are over it is known why."""
+_GIVEN_BACK_SECONDS = 60.0
+
+
+def new_slice_id(pool: Pool) -> str:
+    """Of a slice that no other has: programs of all machines that hold nodes of it make some."""
+    return f"{pool.name}-{secrets.token_hex(4)}"
 
 
 @dataclass(slots=True)
@@ -22,6 +26,8 @@ class _Lease:
     on_event: OnHoldEvent
     timers: list[threading.Timer] = field(default_factory=list)
     telling: threading.RLock = field(default_factory=threading.RLock)
+    given_back: threading.Event = field(default_factory=threading.Event)
+    ends_in: int | None = None  # a thread
 
 
 class Leases:
@@ -33,10 +39,11 @@ class Leases:
         self._lock = threading.Lock()
         self._leases: dict[str, _Lease] = {}
         self._over: dict[str, str] = {}
+        self._ending: dict[str, _Lease] = {}
 
     def begin(self, nodes: tuple[Node, ...], ask: Ask, on_event: OnHoldEvent) -> Held:
         """Hold these nodes; the lease ends by itself after what was asked for, or is allowed."""
-        id = f"{self._pool.name}-{os.getpid()}-{next(_numbers)}"
+        id = ask.id or new_slice_id(self._pool)
         limits = [s for s in (ask.seconds, self._pool.max_seconds) if s is not None]
         until = time.time() + min(limits) if limits else None
         held = Held(id=id, pool=self._pool.name, nodes=nodes, until=until)
@@ -87,6 +94,16 @@ class Leases:
         self._tell(lease, HoldEvent(what="resized"))
         return lease.held
 
+    def give_back(self, held: Held, names: Collection[str]) -> Held:
+        """See `Provider.give_back`."""
+        now = self.now(held)
+        left = tuple(node for node in now.nodes if node.name not in names)
+        if not left:
+            raise SliceRefused(f"slice {held.id}: none of its nodes would be left; free it instead")
+        changed = self.change(now, left)
+        self._give_back([node for node in now.nodes if node not in left])
+        return changed
+
     def lose(self, held: Held, name: str, reason: str) -> None:
         """One of its nodes is gone, and does not come back."""
         with self._lock:
@@ -108,19 +125,32 @@ class Leases:
         with self._lock:
             lease = self._leases.pop(held.id, None)
             if lease is not None:
+                lease.ends_in = threading.get_ident()
+                self._ending[held.id] = lease
                 self._over[held.id] = why
                 if len(self._over) > _REMEMBERED:
                     del self._over[next(iter(self._over))]
-        if lease is None:
-            return
+            ending = self._ending.get(held.id)
+        if lease is not None:
+            self._give_all_back(lease, event)
+        elif ending is not None and ending.ends_in != threading.get_ident():
+            # a program may be over as soon as this returns, and the other thread with it
+            ending.given_back.wait(_GIVEN_BACK_SECONDS)
+
+    def _give_all_back(self, lease: _Lease, event: HoldEvent | None) -> None:
         for timer in lease.timers:
             timer.cancel()
         try:
             if event is not None:
                 self._tell(lease, event)
         finally:
-            with lease.telling:  # after an event that another thread is still delivering
-                self._give_back(lease.held.nodes)
+            try:
+                with lease.telling:  # after an event that another thread is still delivering
+                    self._give_back(lease.held.nodes)
+            finally:
+                lease.given_back.set()
+                with self._lock:
+                    del self._ending[lease.held.id]
 
     def _tell(self, lease: _Lease, event: HoldEvent) -> None:
         with lease.telling:

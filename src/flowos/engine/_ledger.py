@@ -13,16 +13,23 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Protocol
 
-from flowos.model import Needs
+from flowos.model import Counts, DeviceNumbers, Needs
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a node lets us use: the numbers of its cores, memory, GPUs."""
+    """What a node lets us use: the numbers of its cores, memory, GPUs, numbers of other devices."""
 
     cpus: tuple[int, ...]
     memory_bytes: int
     gpus: int
+    devices: DeviceNumbers = ()
+
+
+def lacking_devices(asked: Counts, has: DeviceNumbers) -> str:
+    """The name of the first device of which there are fewer, or ""."""
+    known = dict(has)
+    return next((name for name, count in asked if count > len(known.get(name, ()))), "")
 
 
 class Asker(Protocol):
@@ -33,11 +40,12 @@ class Asker(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Grant:
-    """What was acquired: cores by their numbers."""
+    """What was acquired: cores and devices by their numbers."""
 
     needs: Needs
     cores: tuple[int, ...]
     overtook: "tuple[Claim, ...]"
+    devices: DeviceNumbers = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -50,7 +58,8 @@ class Claim:
 
 
 class ResourceLedger:
-    """Cores, memory and GPUs. A task that is to be alone takes all cores.
+    """Cores, memory, GPUs and devices. A task that is to be alone takes all cores; one whose ranks
+    are on several nodes takes nothing by itself (see flow._gang).
 
     idle: the cores that are free. One core may be taken from it and put back without asking, as
     long as the `line` is empty; a thread that puts some back calls `tell` if it is not.
@@ -64,6 +73,7 @@ class ResourceLedger:
         """As when it was made: in a forked child nothing of what its parent runs is running."""
         cores = self.whole.cpus
         self._memory, self._gpus = self.whole.memory_bytes, self.whole.gpus
+        self._devices = {name: set(numbers) for name, numbers in self.whole.devices}
         self.idle = deque(cores)
         self.line: list[Claim] = []
         self._all = len(cores)
@@ -79,9 +89,14 @@ class ResourceLedger:
             new = tuple(core for core in now.cpus if core not in known.cpus)
             more_memory = max(0, now.memory_bytes - known.memory_bytes)
             more_gpus = max(0, now.gpus - known.gpus)
+            more_devices = [each for each in now.devices if each[0] not in dict(known.devices)]
             self.whole = Resources(
-                (*known.cpus, *new), known.memory_bytes + more_memory, known.gpus + more_gpus
+                (*known.cpus, *new),
+                known.memory_bytes + more_memory,
+                known.gpus + more_gpus,
+                (*known.devices, *more_devices),
             )
+            self._devices.update((name, set(numbers)) for name, numbers in more_devices)
             self._all += len(new)
             self.idle.extend(new)
             self._memory += more_memory
@@ -97,7 +112,7 @@ class ResourceLedger:
             ahead = tuple(takewhile(lambda c: c is not mine, self.line))
             if any(map(self._is_next, ahead)) or not self._fits(needs):
                 return None
-            grant = Grant(needs, tuple(self._cores(needs)), ahead)
+            grant = Grant(needs, tuple(self._cores(needs)), ahead, self._taken(needs))
             self._count(needs, -1)
             for claim in ahead:
                 claim.past.append(grant)
@@ -122,6 +137,8 @@ class ResourceLedger:
                 claim.past.remove(grant)
             self._count(grant.needs, 1)
             self.idle.extend(grant.cores)
+            for name, numbers in grant.devices:
+                self._devices[name].update(numbers)
 
     def withdraw(self, asker: Asker, still: Container[Needs] = ()) -> None:
         """It wants no more of what it stood in the line for than `still`."""
@@ -144,18 +161,25 @@ class ResourceLedger:
         needs, past = claim.needs, claim.past
         return (
             self._many(needs) <= len(self.idle) + sum(len(g.cores) for g in past)
-            and needs.memory_bytes <= self._memory + sum(g.needs.memory_bytes for g in past)
-            and needs.gpus <= self._gpus + sum(g.needs.gpus for g in past)
+            and _memory(needs) <= self._memory + sum(_memory(g.needs) for g in past)
+            and _gpus(needs) <= self._gpus + sum(_gpus(g.needs) for g in past)
+            and all(
+                count <= len(self._devices.get(name, ())) + sum(_many(g, name) for g in past)
+                for name, count in _devices(needs)
+            )
         )
 
     def _fits(self, needs: Needs) -> bool:
         return (
             self._many(needs) <= len(self.idle)
-            and needs.memory_bytes <= self._memory
-            and needs.gpus <= self._gpus
+            and _memory(needs) <= self._memory
+            and _gpus(needs) <= self._gpus
+            and all(count <= len(self._devices.get(n, ())) for n, count in _devices(needs))
         )
 
     def _many(self, needs: Needs) -> int:
+        if _is_spread(needs):
+            return 0
         return self._all if needs.alone else min(self._all, needs.cores * needs.ranks)
 
     def _cores(self, needs: Needs) -> Iterator[int]:
@@ -164,6 +188,35 @@ class ResourceLedger:
             if self.idle:
                 yield self.idle.pop()
 
+    def _taken(self, needs: Needs) -> DeviceNumbers:
+        """The first of its devices that are free."""
+        taken = tuple(
+            (name, tuple(sorted(self._devices[name])[:count])) for name, count in _devices(needs)
+        )
+        for name, numbers in taken:
+            self._devices[name].difference_update(numbers)
+        return taken
+
     def _count(self, needs: Needs, sign: int) -> None:
-        self._memory += sign * needs.memory_bytes
-        self._gpus += sign * needs.gpus
+        self._memory += sign * _memory(needs)
+        self._gpus += sign * _gpus(needs)
+
+
+def _is_spread(needs: Needs) -> bool:
+    return needs.nodes is not None and needs.nodes > 1
+
+
+def _memory(needs: Needs) -> int:
+    return 0 if _is_spread(needs) else needs.memory_bytes
+
+
+def _gpus(needs: Needs) -> int:
+    return 0 if _is_spread(needs) else needs.gpus
+
+
+def _devices(needs: Needs) -> Counts:
+    return () if _is_spread(needs) else needs.device_counts
+
+
+def _many(grant: Grant, device: str) -> int:
+    return len(dict(grant.devices).get(device, ()))

@@ -14,7 +14,7 @@ from flowos.engine._look import Look
 from flowos.engine._ready import Ready
 from flowos.engine.launch._prepared import LaunchKeywords, PreparedLaunch, Stdin
 from flowos.engine.launch._running import RunningProcess
-from flowos.model import Environment, Facts, Launch, Outcome, Pairs
+from flowos.model import Environment, Facts, Launch, Outcome, Pairs, Usage
 
 
 class Node(Protocol):
@@ -37,11 +37,30 @@ class Node(Protocol):
         """Of this machine, as another node sees it."""
         ...
 
-    def why_unreachable(self) -> str:
-        """Words for a process of it whose connection ended: why the node may be lost too, or "".
+    @property
+    def job(self) -> str:
+        """The number of the job that was begun to hold it; "" where there is none."""
+        ...
 
-        If it is, the provider says so first.
+    @property
+    def switch(self) -> str:
+        """That it is connected to, as its cluster calls it; "" where that is not known."""
+        ...
+
+    def used(self) -> Usage | None:
+        """What launches have used there; None of this machine, which all slices share."""
+        ...
+
+    def why_unreachable(self, ending_seconds: float = 0.0) -> str:
+        """Words for a process of it that is gone: why the node may be lost too, or "".
+
+        If it is, the provider says so first. ending_seconds: how long what holds the node may take
+        to end.
         """
+        ...
+
+    def neighbours(self) -> "tuple[Node, ...]":
+        """Other nodes of its slice, on which some ranks of a launch of this one may be."""
         ...
 
     @property
@@ -58,10 +77,6 @@ class Node(Protocol):
         """
         ...
 
-    def has(self, path: str) -> bool:
-        """Whether a file or device is there."""
-        ...
-
     def gpu_devices(self) -> tuple[str, ...]:
         """The CDI names of its GPUs; none where no spec lists them."""
         ...
@@ -76,6 +91,8 @@ class Node(Protocol):
 
     def prepare(self, launch: Launch, **options: Unpack[LaunchKeywords]) -> PreparedLaunch:
         """Check the launch and make its run folder.
+
+        Its `nodes`: this one is the first, all others are neighbours.
 
         Raises LaunchFailed if it cannot be started so; EnvironmentRefused if the MPI of its ranks'
         launcher does not fit that of the image.

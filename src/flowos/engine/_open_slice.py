@@ -1,6 +1,5 @@
 """Opening a slice of a node for a flow."""
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -8,11 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from flowos.drivers import path_inside
-from flowos.engine._ledger import ResourceLedger, Resources
+from flowos.engine._ledger import ResourceLedger, Resources, lacking_devices
 from flowos.engine._node import Node
+from flowos.engine._waiting_tasks import watchable
 from flowos.engine.flow._commands import CommandLane, Folders
 from flowos.engine.flow._executor import Executor
+from flowos.engine.flow._gang import refuse_ranks, with_spread_ranks
 from flowos.engine.flow._inside import Surroundings
+from flowos.engine.flow._kept import traffic_notes
 from flowos.engine.flow._kernel import Halt
 from flowos.engine.flow._lanes import Lane, Lanes, SteppingLane
 from flowos.engine.flow._runs import Emit, ExecutionSlot
@@ -26,9 +28,10 @@ from flowos.plan import Fuse, Schedule, compile_flow
 if TYPE_CHECKING:
     from flowos.engine.flow._progress import ProgressWatch
     from flowos.engine.flow._task_log import TaskLog
+    from flowos.engine.ray._ray_cluster import RayCluster
     from flowos.engine.results._slice_results import SliceResults
 
-Workers = Literal["thread", "process", "inline"]
+Workers = Literal["thread", "process", "inline", "ray"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +43,7 @@ class SliceOptions:
     commands write are kept; without it they go when the slice is freed. env: made ready on the
     node, and undone when the slice is freed. on_usage: gets what counts the slice's runs. journal:
     a folder in which results are kept by content; log: a file that gets a line for each task that
-    ran. Each task is a stage by itself then. progress: watches all runs.
+    ran. Each task is a stage by itself then. progress: watches all runs. ray: of workers="ray".
     """
 
     workers: Workers | None = None
@@ -53,6 +56,7 @@ class SliceOptions:
     journal: Path | None = None
     log: Path | None = None
     progress: "ProgressWatch | None" = None
+    ray: "RayCluster | None" = None
 
 
 def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
@@ -63,24 +67,25 @@ def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
     workers, env, folder = options.workers, options.env, options.folder
     has = node.resources()
     held = _held(options.cores, len(has.cpus))
-    schedule = with_present_files(compile_flow(flow, fuse=_fuse(options)))
+    compiled = with_present_files(compile_flow(flow, fuse=_fuse(options)))
+    schedule = with_spread_ranks(compiled, node, held)
     own = replace(has, cpus=tuple(range(held)))
-    _refuse_unmet(schedule, own, node)
+    _refuse_unmet(schedule, own, node, options.ray)
     node.ledger.widen(has)
-    kind = _keeping_limits(schedule, _workers(schedule, workers, env, node))
+    kind = _in_own_process(schedule, _workers(schedule, workers, env, node))
     places = 1 if workers == "inline" else held
-    usage = SliceUsage(flow.name, node.name, env.label)
+    usage = SliceUsage(flow.name, node.name, env.label, str(options.log or ""))
     undo = ExitStack()
     try:
         ready = node.ready(_with_folder(_with_gpus(schedule, env, node), folder))
         undo.callback(ready.close)
-        around, folders = _around(node, env, ready.env), Folders(node, folder)
+        around, folders = _around(schedule, node, env, ready.env), Folders(node, folder)
         undo.callback(folders.clear)
-        extras = _opened_around(schedule, around, folders, usage, options, undo)
+        extras = _opened_around(schedule, around, folders, usage, options, undo, kind)
 
         def hire() -> Executor:
             halts = [Halt() for _ in range(places)]
-            lanes = extras.marking(_LANES[kind](schedule, halts, around))
+            lanes = extras.marking(_lanes(kind, schedule, halts, around, options.ray))
             pairs = enumerate(zip(lanes.lanes, halts, strict=True))
             return Executor(
                 schedule,
@@ -95,7 +100,7 @@ def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
             )
 
         parts = (flow, hire, undo.close, usage, lambda: (*ready.notes, *extras.notes()))
-        opened = extras.slice(schedule, parts)
+        opened = watchable(extras.slice(schedule, parts))
     except BaseException:
         undo.close()
         raise
@@ -118,6 +123,7 @@ class _Around:
     log: "TaskLog | None"
     results: "SliceResults | None"
     watch: "ProgressWatch | None"
+    traffic: tuple[str, ...]
 
     def slot(self, python: SteppingLane, commands: Lane, halt: Halt, worker: str) -> ExecutionSlot:
         slot = ExecutionSlot(python, commands, halt)
@@ -159,7 +165,8 @@ class _Around:
     def notes(self) -> tuple[str, ...]:
         log = () if self.log is None else self.log.notes
         watch = () if self.watch is None else self.watch.notes
-        return (*log, *watch, *(() if self.results is None else self.results.notes()))
+        results = () if self.results is None else self.results.notes()
+        return (*self.traffic, *log, *watch, *results)
 
 
 def _opened_around(
@@ -169,6 +176,7 @@ def _opened_around(
     usage: SliceUsage,
     options: SliceOptions,
     undo: ExitStack,
+    kind: Workers,
 ) -> _Around:
     """Loads what slices without these options never need."""
     log = results = None
@@ -182,10 +190,13 @@ def _opened_around(
 
         results = SliceResults(schedule, around, folders.fresh, usage, options.journal)
         undo.callback(results.close)
-    return _Around(log, results, options.progress)
+    by_us = kind == "process" and not around.node.is_here
+    traffic = traffic_notes(schedule) if by_us else ()
+    return _Around(log, results, options.progress, traffic)
 
 
-def _around(node: Node, asked: Environment, ready: Environment) -> Surroundings:
+def _around(schedule: Schedule, node: Node, asked: Environment, ready: Environment) -> Surroundings:
+    refuse_ranks(schedule, node, ready)
     return Surroundings(node=node, env=ready, named=asked.image.source.name if asked.image else "")
 
 
@@ -198,8 +209,8 @@ def _held(cores: int | None, have: int) -> int:
 
 def _workers(schedule: Schedule, wished: Workers | None, env: Environment, node: Node) -> Workers:
     python = [stage for stage in schedule.all_stages if stage.in_python]
-    if not python or (env.image is None and node.is_here):
-        return wished or "thread"
+    if not python or (env.image is None and (node.is_here or wished == "ray")):
+        return wished or ("process" if any(s.needs.devices for s in python) else "thread")
     if wished not in (None, "process"):
         where = (
             f"on node {node.name}" if env.image is None else f"with image {env.image.source.name}"
@@ -212,13 +223,25 @@ def _workers(schedule: Schedule, wished: Workers | None, env: Environment, node:
     return "process"
 
 
-def _keeping_limits(schedule: Schedule, kind: Workers) -> Workers:
-    """The same; SliceRefused where it cannot end a task that has a time limit."""
+def _in_own_process(schedule: Schedule, kind: Workers) -> Workers:
+    """The same; SliceRefused where it cannot end a task that has a time limit, or cannot tell one
+    which devices it has."""
     for stage in schedule.all_stages:
         body = stage.steps[0].task.body
-        if kind != "process" and isinstance(body, Python) and body.limit_seconds is not None:
+        if kind != "process" and stage.in_python and stage.needs.devices:
+            others = (
+                "workers of Ray are not told"
+                if kind == "ray"
+                else "threads share the variables that say"
+            )
             raise SliceRefused(
-                f"slice: task {stage.steps[0].label!r} has limit_seconds={body.limit_seconds:g}, "
+                f"slice: task {stage.steps[0].label!r} needs devices, and "
+                f"{others} which: give the slice workers='process'"
+            )
+        limit = body.limit_seconds if isinstance(body, Python) else None
+        if limit is not None and kind not in ("process", "ray"):
+            raise SliceRefused(
+                f"slice: task {stage.steps[0].label!r} has limit_seconds={limit:g}, "
                 "and a thread cannot be ended: give the slice workers='process'"
             )
     return kind
@@ -247,25 +270,30 @@ def _with_gpus(schedule: Schedule, env: Environment, node: Node) -> Environment:
     return replace(env, devices=devices)
 
 
-def _threads(schedule: Schedule, halts: list[Halt], _: Surroundings) -> Lanes:
+def _lanes(
+    kind: Workers,
+    schedule: Schedule,
+    halts: list[Halt],
+    around: Surroundings,
+    ray: "RayCluster | None",
+) -> Lanes:
+    """Loads what threads never need."""
+    if kind == "process":
+        from flowos.engine.workers._process_lanes import ProcessLanes
+
+        return ProcessLanes(schedule, len(halts), halts=halts, around=around)
+    if kind == "ray":
+        from flowos.engine.ray._ray_lanes import RayLanes
+
+        assert ray is not None
+        return RayLanes(schedule, halts, ray)
     return ThreadLanes(schedule, halts)
 
 
-def _processes(schedule: Schedule, halts: list[Halt], around: Surroundings) -> Lanes:
-    from flowos.engine.workers._process_lanes import ProcessLanes  # loads what threads never need
-
-    return ProcessLanes(schedule, len(halts), halts=halts, around=around)
-
-
-_LANES: dict[Workers, Callable[[Schedule, list[Halt], Surroundings], Lanes]] = {
-    "thread": _threads,
-    "inline": _threads,
-    "process": _processes,
-}
-
-
-def _refuse_unmet(schedule: Schedule, own: Resources, node: Node) -> None:
+def _refuse_unmet(schedule: Schedule, own: Resources, node: Node, ray: "RayCluster | None") -> None:
     """A task that could never start is refused before any other has run."""
+    if ray is not None:
+        ray.refuse_unmet(schedule)
     for stage in schedule.all_stages:
         complaint = _unmet(stage.needs, own, node)
         if complaint:
@@ -275,12 +303,19 @@ def _refuse_unmet(schedule: Schedule, own: Resources, node: Node) -> None:
 def _unmet(needs: Needs, own: Resources, node: Node) -> str:
     """What is not to be had of the slice or its node; "" if all is."""
     cores = len(own.cpus)
-    if needs.cores * needs.ranks > cores:
+    if (needs.nodes or 1) == 1 and needs.cores * needs.ranks > cores:
         ranks = f" for each of {needs.ranks} ranks" if needs.ranks > 1 else ""
         return f"{needs.cores} cores{ranks}, the slice has {cores}"
     if needs.memory_bytes > own.memory_bytes:
         return f"{needs.memory_bytes} bytes, the node has {own.memory_bytes}"
     if needs.gpus > own.gpus:
         return f"{needs.gpus} GPUs, the node has {own.gpus}"
-    missing = [device for device in needs.devices if not node.has(device)]
-    return f"{missing[0]}, which the node lacks" if missing else ""
+    missing = lacking_devices(needs.device_counts, own.devices)
+    if not missing:
+        return ""
+    from flowos.drivers._allocators import nearest  # loads what most slices never need
+
+    has = {name: len(numbers) for name, numbers in own.devices}
+    near = "" if missing in has else nearest(missing, tuple(has))
+    asked, there = dict(needs.device_counts)[missing], has.get(missing, 0)
+    return f"{asked} {missing}, node {node.name} has {there}" + f"; {near}" * bool(near)

@@ -21,17 +21,17 @@ class ResourceManager:
     name: str
     read_complaint: Callable[[str], Complaint]
 
-    def answer(self, words: Argv) -> ToolAnswer:
+    def answer(self, words: Argv, seconds: float = PATIENCE_SECONDS) -> ToolAnswer:
         """What a command answers. Raises SliceRefused if it is not there, or there is none."""
         try:
-            return ask(words, seconds=PATIENCE_SECONDS)
+            return ask(words, seconds=seconds)
         except FileNotFoundError:
             raise SliceRefused(
                 f"no {words[0]} here: this machine is no login node of a {self.name} cluster"
             ) from None
         except TimeoutError:
             raise SliceRefused(
-                f"{self.name} does not answer ({words[0]} waited {PATIENCE_SECONDS:.0f} s)"
+                f"{self.name} does not answer ({words[0]} waited {seconds:.0f} s)"
             ) from None
         except OSError as error:
             raise SliceRefused(f"{words[0]} cannot be started: {error.strerror}") from None

@@ -7,8 +7,7 @@ from flowos._lazy import lazily
 _PARTS = {
     "_bodies": "Captured Command Gang In Out PortSpec Python Word",
     "_cloud": (
-        "ActionKind Cloud CloudAction CloudDriver CloudRefusal RefusalKind Vm VmOrder "
-        "VmSize tag_values"
+        "ActionKind Cloud CloudAction CloudDriver CloudRefusal RefusalKind Vm VmOrder tag_values"
     ),
     "_codec": "from_plain to_json to_plain",
     "_composite_ports": (
@@ -17,6 +16,7 @@ _PARTS = {
     "_define": "task",
     "_define_commands": "command gang",
     "_define_control": "cond loop",
+    "_deployment": "DeployedNode Deployment",
     "_errors": (
         "Cancelled CloudError EnvironmentRefused FeedError FlowosError LaunchFailed MeasureError "
         "NoRetry RoundLimitExceeded SampleError SettingsError SliceFreed SliceRefused SolveError "
@@ -29,24 +29,28 @@ _PARTS = {
     "_fake_script": "FakeStep read_script",
     "_graph": "Body Call Cond Constant Flow Loop Port Task as_task flow_input flow_output",
     "_launch": (
-        "BARE Argv End Environment Exited Form Image ImageConfig Killed Launch Lost Needs "
-        "NotStarted Outcome Pairs RuntimeFailed Usage"
+        "BARE Argv Counts DeviceNumbers End Environment Exited Form GivenCounts Image ImageConfig "
+        "Killed Launch Lost Needs NotStarted Outcome Pairs RuntimeFailed Usage"
     ),
     "_ports": (
         "Array File PortType any_ array bool_ brief_repr bytes_ float16 float32 float64 int8 int16 "
         "int32 int64 str_ uint8 uint16 uint32 uint64"
     ),
     "_pool": "LOCAL Ask NodeInfo Pool PoolKind Price Topology",
+    "_pool_use": "PoolStorage PoolUser",
     "_process": "Process SliceUse",
     "_progress": "OnProgress Progress",
     "_run_result": "RunResult",
     "_samples": (
-        "Advice Answer Binary Case Chart Design Effort Entered MachineState Measurement "
+        "Advice Answer Binary Case Chart Design Effort Entered ListedRun MachineState Measurement "
         "Reading Run Sample Share Trust Unmeasured Verdict MeasurementRequest lower_is_better"
     ),
     "_schema": "schema_of",
-    "_settings": "Settings cloud_fields pool_fields read_settings settings_schema",
+    "_settings": "Settings cloud_fields pool_fields read_settings settings_schema size_fields",
+    "_slice_record": "HeldNode SliceAccounts SliceEvent SliceRecord SliceState",
     "_task_log": "LoggedTask SliceLog",
+    "_vm_size": "Promise VmSize",
+    "_waiting_task": "WaitingTask",
 }
 
 if TYPE_CHECKING:
@@ -69,7 +73,6 @@ if TYPE_CHECKING:
         RefusalKind as RefusalKind,
         Vm as Vm,
         VmOrder as VmOrder,
-        VmSize as VmSize,
         tag_values as tag_values,
     )
     from flowos.model._codec import (
@@ -99,6 +102,10 @@ if TYPE_CHECKING:
     from flowos.model._define_control import (
         cond as cond,
         loop as loop,
+    )
+    from flowos.model._deployment import (
+        DeployedNode as DeployedNode,
+        Deployment as Deployment,
     )
     from flowos.model._errors import (
         Cancelled as Cancelled,
@@ -157,10 +164,13 @@ if TYPE_CHECKING:
     from flowos.model._launch import (
         BARE as BARE,
         Argv as Argv,
+        Counts as Counts,
+        DeviceNumbers as DeviceNumbers,
         End as End,
         Environment as Environment,
         Exited as Exited,
         Form as Form,
+        GivenCounts as GivenCounts,
         Image as Image,
         ImageConfig as ImageConfig,
         Killed as Killed,
@@ -204,6 +214,10 @@ if TYPE_CHECKING:
         uint32 as uint32,
         uint64 as uint64,
     )
+    from flowos.model._pool_use import (
+        PoolStorage as PoolStorage,
+        PoolUser as PoolUser,
+    )
     from flowos.model._process import (
         Process as Process,
         SliceUse as SliceUse,
@@ -224,6 +238,7 @@ if TYPE_CHECKING:
         Design as Design,
         Effort as Effort,
         Entered as Entered,
+        ListedRun as ListedRun,
         MachineState as MachineState,
         Measurement as Measurement,
         Reading as Reading,
@@ -245,10 +260,25 @@ if TYPE_CHECKING:
         pool_fields as pool_fields,
         read_settings as read_settings,
         settings_schema as settings_schema,
+        size_fields as size_fields,
+    )
+    from flowos.model._slice_record import (
+        HeldNode as HeldNode,
+        SliceAccounts as SliceAccounts,
+        SliceEvent as SliceEvent,
+        SliceRecord as SliceRecord,
+        SliceState as SliceState,
     )
     from flowos.model._task_log import (
         LoggedTask as LoggedTask,
         SliceLog as SliceLog,
+    )
+    from flowos.model._vm_size import (
+        Promise as Promise,
+        VmSize as VmSize,
+    )
+    from flowos.model._waiting_task import (
+        WaitingTask as WaitingTask,
     )
 else:
     __getattr__, __dir__, __all__ = lazily(__name__, _PARTS)

@@ -155,31 +155,6 @@ class Vm:
     address: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VmSize:
-    """A size of machine in a region, as a catalogue has it.
-
-    price, spot: of an hour. network_bytes: a second, None if unknown. source: where and when it was
-    read.
-    """
-
-    cloud: str
-    size: str
-    vcpus: int
-    memory_bytes: int
-    gpus: int
-    gpu: str
-    network_bytes: float | None
-    region: str
-    price: float
-    spot: float | None
-    currency: str
-    source: str
-
-    def fits(self, *, vcpus: int, gpus: int, memory_bytes: int) -> bool:
-        return self.vcpus >= vcpus and self.gpus >= gpus and self.memory_bytes >= memory_bytes
-
-
 @dataclass(frozen=True, slots=True)
 class CloudRefusal:
     """Why a cloud did not do what it was asked for: its own words, and what they come to."""

@@ -8,12 +8,13 @@ the first invalid one is.
 """
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import MISSING, Field, fields, is_dataclass
+from collections.abc import Callable
 from functools import cache
 from pathlib import PurePath
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from flowos._dataclasses import Parameter, parameters
 
 T = TypeVar("T")
 Reader = Callable[[Any, str], Any]
@@ -44,14 +45,10 @@ def _plain(value: object, beyond: Callable[[float], str | None]) -> Any:
         return [_plain(each, beyond) for each in value]
     if isinstance(value, dict):
         return {name: _plain(each, beyond) for name, each in value.items()}
-    if is_dataclass(value):
-        return {f.name: _plain(getattr(value, f.name), beyond) for f in _init_fields(value)}
-    raise TypeError(f"{type(value).__name__} is no part of a noun: {value!r}")
-
-
-def _init_fields(noun: Any) -> Iterator[Field[Any]]:
-    """Fields that the constructor takes; the others are computed from them."""
-    return (f for f in fields(noun) if f.init)
+    found = parameters(type(value))
+    if found is None:
+        raise TypeError(f"{type(value).__name__} is no part of a noun: {value!r}")
+    return {each.name: _plain(getattr(value, each.name), beyond) for each in found}
 
 
 def from_plain(noun: type[T], raw: object, at: str = "") -> T:
@@ -71,8 +68,8 @@ def _reader(hint: Any) -> Reader:
         return _literal_reader(get_args(hint))
     if origin in (Union, UnionType):
         return _optional_reader(get_args(hint))
-    if is_dataclass(hint) and isinstance(hint, type):
-        return _noun_reader(hint)
+    if isinstance(hint, type) and (found := parameters(hint)) is not None:
+        return _noun_reader(hint, found)
     raise TypeError(f"{hint} is no part of a noun")
 
 
@@ -143,14 +140,12 @@ def _optional_reader(options: tuple[Any, ...]) -> Reader:
     return lambda raw, at: None if raw is None else reader(raw, at)
 
 
-def _noun_reader(noun: type) -> Reader:
+def _noun_reader(noun: type, found: tuple[Parameter, ...]) -> Reader:
     hints = get_type_hints(noun)
-    readers = {f.name: _reader(hints[f.name]) for f in _init_fields(noun)}
-    needed = {
-        f.name for f in _init_fields(noun) if f.default is MISSING and f.default_factory is MISSING
-    }
+    readers = {each.name: _reader(hints[each.name]) for each in found}
+    needed = {each.name for each in found if each.required}
     renamed = {
-        f.metadata["formerly"]: f.name for f in _init_fields(noun) if "formerly" in f.metadata
+        each.metadata["formerly"]: each.name for each in found if "formerly" in each.metadata
     }
 
     def read(raw: Any, at: str) -> Any:

@@ -41,7 +41,9 @@ class TaskFailed(FlowosError):  # noqa: N818
 
 
 class WorkerLost(TaskFailed):
-    """The process that ran the task is gone."""
+    """The process that ran the task is gone. node: with which it was lost, if that is known."""
+
+    node = ""
 
 
 class TimeLimitExceeded(TaskFailed):

@@ -1,11 +1,12 @@
 """Properties of a node, as detected in an environment. Bytes, hertz, cpu numbers of Linux."""
 
-from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Literal
 
+from flowos._dataclasses import dataclass, field
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, kw_only=True)
 class LogicalCpu:
     """One online hardware thread. `core` and `socket` are unique within the machine."""
 
@@ -17,7 +18,7 @@ class LogicalCpu:
     nominal_hz: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Cache:
     level: int
     kind: Literal["data", "instruction", "unified"]
@@ -26,7 +27,7 @@ class Cache:
     cpus: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class NumaNode:
     """`cpus`: its own; for memory without cpus, those nearest to it.
 
@@ -40,7 +41,7 @@ class NumaNode:
     kind: Literal["", "HBM", "NVM", "GPU"] = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Compiler:
     """`name` is the command (gcc-12); `family` decides the flags."""
 
@@ -52,7 +53,7 @@ class Compiler:
     openmp: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Mpi:
     """mpirun: starts its programs. cxx: its C++ compiler, if it can build C++20 with OpenMP."""
 
@@ -64,7 +65,7 @@ class Mpi:
     cxx: PurePath | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Blas:
     """A BLAS library for dlopen; `symbol` is a pattern such as `{}_` or `scipy_{}_64_`."""
 
@@ -76,7 +77,7 @@ class Blas:
     integer_bytes: int = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Tool:
     """A program that a probe runs (fio, likwid-bench)."""
 
@@ -85,7 +86,7 @@ class Tool:
     path: PurePath
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Memory:
     """Nominal figures of the memory, from DMI if it is readable, or from the user."""
 
@@ -95,7 +96,7 @@ class Memory:
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class FileSystemFacts:
     """File system of the folder to be measured; unknown values are "" or None."""
 
@@ -103,7 +104,7 @@ class FileSystemFacts:
     free_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Tried:
     """A trial of what the kernel permits; `says` is its error message or a detail."""
 
@@ -112,7 +113,7 @@ class Tried:
     says: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Missing:
     """Something that could not be found or read: the consequence, and the remedy."""
 
@@ -121,7 +122,7 @@ class Missing:
     remedy: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Facts:
     """A node as seen from inside one environment."""
 

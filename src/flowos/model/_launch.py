@@ -1,10 +1,22 @@
 """How a process is started, and how it ended."""
 
 import operator
+from collections.abc import Mapping
 from pathlib import PurePath
-from typing import Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from flowos._dataclasses import dataclass, field
+
+Counts = tuple[tuple[str, int], ...]
+"""(name, count) pairs, by name."""
+
+DeviceNumbers = tuple[tuple[str, tuple[int, ...]], ...]
+"""Names of devices, and which of a node's they are."""
+
+if TYPE_CHECKING:
+    GivenCounts = Mapping[str, int] | Counts
+else:  # what it becomes, as it is read back
+    GivenCounts = Counts
 
 Pairs = tuple[tuple[str, str], ...]
 """Ordered (name, value) pairs: variables, levels, binds, notes."""
@@ -19,16 +31,22 @@ class Needs:
     cores: default 1. Commands and worker processes with an explicit number get as many CPUs of
         their own (`binds`); others count as one and may use idle CPUs.
     alone: no other work of ours runs on the node meanwhile, as measurements require.
+    nodes: of the slice, over which the ranks are spread evenly; by default as few as have the cores
+        for them. Memory, GPUs and devices are needed on each.
+    devices: other devices of the node that it has for itself, by name: {"fpga": 1}. Which ones it
+        got, FLOWOS_DEVICES_FPGA says: their numbers on the node, with commas between.
 
-    Raises ValueError for values that are no whole numbers, or too small.
+    Raises ValueError for values that are no whole numbers, or too small, and for names that no
+    device has.
     """
 
     cores: int = cast("int", None)
     memory_bytes: int = 0
     gpus: int = 0
-    devices: tuple[str, ...] = ()
+    devices: GivenCounts = ()
     ranks: int = 1
     alone: bool = False
+    nodes: int | None = None
     binds: bool = field(default=False, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -37,11 +55,47 @@ class Needs:
         object.__setattr__(self, "cores", self.cores if asked else 1)
         for name, least in (("cores", 1), ("ranks", 1), ("gpus", 0), ("memory_bytes", 0)):
             object.__setattr__(self, name, _whole(name, getattr(self, name), least))
+        if self.nodes is not None:
+            object.__setattr__(self, "nodes", _whole("nodes", self.nodes, 1))
+            if self.nodes > self.ranks:
+                raise ValueError(f"Needs(nodes={self.nodes}): more than its ranks, {self.ranks}")
         if not isinstance(self.alone, bool):
             raise ValueError(f"Needs(alone={self.alone!r}): expected True or False")
-        devices: object = self.devices
-        if not isinstance(devices, tuple) or not all(isinstance(d, str) for d in devices):
-            raise ValueError(f"Needs(devices={devices!r}): expected a tuple of texts")
+        try:
+            object.__setattr__(self, "devices", device_counts(self.devices))
+        except ValueError as error:
+            raise ValueError(f"Needs: {error}") from None
+
+    @property
+    def device_counts(self) -> Counts:
+        """The devices, by name."""
+        return cast("Counts", self.devices)
+
+
+def device_counts(given: object) -> Counts:
+    """How many devices of each name, by name. Raises ValueError for names or counts that no device
+    has."""
+    pairs = given.items() if isinstance(given, Mapping) else given
+    try:
+        found = sorted((name, count) for name, count in cast("Counts", pairs))
+    except (TypeError, ValueError):
+        found = None
+    if found is None or len(dict(found)) < len(found):
+        raise ValueError(f"devices={given!r:.80}; expected a count for each name: {{'fpga': 1}}")
+    for name, count in found:
+        if not _is_device_name(name):
+            raise ValueError(f"devices: {name!r:.80}; expected letters, digits, _- (not first)")
+        if name == "gpu":
+            raise ValueError("devices: 'gpu'; GPUs have a number of their own, gpus=")
+        if type(count) is not int or count < 1:
+            raise ValueError(f"devices: {name}={count!r:.80}; expected a positive int")
+    return tuple(found)
+
+
+def _is_device_name(name: object) -> bool:
+    if not isinstance(name, str):
+        return False
+    return name.isascii() and name.replace("-", "_").isidentifier() and name[0] != "-"
 
 
 def _whole(name: str, given: object, least: int) -> int:
@@ -75,7 +129,7 @@ class Image:
     """A root file system. Its identity is the digest, never the name.
 
     digest: "sha256:HEX" of the file's bytes; for a folder "tree-sha256:HEX" over its sorted tree
-    (path, mode, size, content, link). source: its absolute path.
+    (path, mode, size, content, link); "" if it was not read. source: its absolute path.
     """
 
     form: Form
@@ -115,7 +169,8 @@ class Launch:
     `variables` is the whole environment, apart from that of `env` and the variables that the
     launcher forwards; nothing is inherited implicitly. `terminal`: its standard streams are a
     terminal, which matters to runtimes that create new streams inside. `cpus`: CPUs that it may
-    use; () for all of ours.
+    use; () for all of ours. `nodes`: names of those that the ranks are on; () for the one on which
+    it is started.
     """
 
     argv: Argv
@@ -127,6 +182,7 @@ class Launch:
     limit_seconds: float | None = None
     terminal: bool = False
     cpus: tuple[int, ...] = ()
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

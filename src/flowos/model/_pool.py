@@ -5,14 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast, get_args
 
 from flowos.model._fake_script import read_script
+from flowos.model._launch import Counts, GivenCounts, device_counts
 
 PoolKind = Literal["local", "fake", "slurm", "sge"]
 Topology = Literal["", "pack", "spread", "switch"]
-Counts = tuple[tuple[str, int], ...]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _OF_KINDS: dict[str, tuple[PoolKind, ...]] = {
-    **dict.fromkeys(("partition", "account", "qos", "constraint", "gres"), ("slurm",)),
+    **dict.fromkeys(("partition", "account", "qos", "constraint"), ("slurm",)),
+    "gres": ("slurm", "fake"),
     **dict.fromkeys(("queue", "pe"), ("sge",)),
     **dict.fromkeys(("shared", "scratch"), ("slurm", "sge")),
 }
@@ -34,11 +35,13 @@ def _doc(sentence: str) -> dict[str, Any]:
 class Price:
     """What a node of a pool costs."""
 
-    per_node_hour: float = field(default=0.0, metadata=_doc("of one node, for an hour"))
+    per_node_hour: float | None = field(
+        default=None, metadata=_doc("of one node, for an hour; without it slices have no cost")
+    )
     currency: str = field(default="EUR", metadata=_doc("as ISO 4217 has it"))
 
     def __post_init__(self) -> None:
-        if not self.per_node_hour >= 0:
+        if self.per_node_hour is not None and not self.per_node_hour >= 0:
             raise ValueError(f"price.per_node_hour: {self.per_node_hour} is below 0")
 
 
@@ -69,7 +72,22 @@ class Pool:
         default="bare",
         metadata=_doc("in what tasks run unless a slice says so: bare, or IMAGE[@RUNTIME]"),
     )
-    price: Price | None = field(default=None, metadata=_doc("what a node costs"))
+    price: Price | None = field(
+        default=None, metadata=_doc("what a node costs; what its size costs by default")
+    )
+    size: str = field(
+        default="",
+        metadata=_doc(
+            "which machine of a cloud each node is, as in `Standard_HB120rs_v3`: see `flowos cloud "
+            "sizes`, and `[sizes.NAME]` below"
+        ),
+    )
+    region: str = field(
+        default="", metadata=_doc("where they are, as their size has a price in several regions")
+    )
+    spot: bool = field(
+        default=False, metadata=_doc("whether they cost what the cloud takes for spot machines")
+    )
     partition: str = field(
         default="", metadata=_doc("of a slurm pool: its partition; the cluster's default one else")
     )
@@ -83,7 +101,9 @@ class Pool:
     )
     gres: str = field(
         default="",
-        metadata=_doc("of a slurm pool: generic resources of each node, as in `gpu:a100:2,fpga:1`"),
+        metadata=_doc(
+            "of a slurm or fake pool: generic resources of each node, as in `gpu:a100:2,fpga:1`"
+        ),
     )
     queue: str = field(default="", metadata=_doc("of an sge pool, which needs one: its queue"))
     pe: str = field(
@@ -125,8 +145,14 @@ class Pool:
             raise ValueError("script: only a fake pool has one")
         for line in self.script:
             read_script(line)
+        self._check_size()
         for name, kinds in _OF_KINDS.items():
             self._check_of_kinds(name, getattr(self, name), kinds)
+
+    def _check_size(self) -> None:
+        for name, given in (("region", bool(self.region)), ("spot", self.spot)):
+            if given and not self.size:
+                raise ValueError(f"{name}: it is of a size, which is not given")
 
     def _check_of_kinds(self, name: str, value: str, kinds: tuple[PoolKind, ...]) -> None:
         if value and self.kind not in kinds:
@@ -150,23 +176,27 @@ class Ask:
     """What is asked of a pool. Raises ValueError for what cannot be.
 
     cores, gpus, memory_bytes, devices: what each node has to have, at least; devices are generic
-    resources by name, as in (("fpga", 1),). seconds: for how long; without it until it is freed.
+    resources by name, as in {"fpga": 1}. seconds: for how long; without it until it is freed.
     topology: where the nodes are to each other. lease_seconds: how long they stay held after this
-    program is gone; freed at once without it.
+    program is gone; freed at once without it. id: under which they are held; a new one without it.
     """
 
     nodes: int = 1
     cores: int | None = None
     gpus: int = 0
     memory_bytes: int = 0
-    devices: Counts = ()
+    devices: GivenCounts = ()
     topology: Topology = ""
     seconds: float | None = None
     lease_seconds: float | None = None
+    id: str = ""
 
     def __post_init__(self) -> None:
+        if self.id and not _NAME.fullmatch(self.id):
+            raise ValueError(f"id={self.id!r}; expected letters, digits, _.- (not first)")
         counts = {"nodes": self.nodes, "cores": 1 if self.cores is None else self.cores}
-        for name, value in (counts | dict(self.devices)).items():
+        object.__setattr__(self, "devices", device_counts(self.devices))
+        for name, value in counts.items():
             if type(value) is not int or value < 1:
                 raise ValueError(f"{name}={value!r}; expected a positive int")
         for name, value in (("gpus", self.gpus), ("memory_bytes", self.memory_bytes)):
@@ -180,6 +210,11 @@ class Ask:
             if seconds is not None and not _is_time(seconds):
                 raise ValueError(f"{name}={seconds!r}; expected a number above 0")
 
+    @property
+    def device_counts(self) -> Counts:
+        """The devices, by name."""
+        return cast("Counts", self.devices)
+
     def lacks(self, node: "NodeInfo") -> str:
         """What a node has too little of, or ""."""
         for asked, has, what in (
@@ -190,7 +225,7 @@ class Ask:
             if asked > has:
                 return f"{asked} {what} asked for, {node.name} has {has}"
         has_devices = dict(node.devices)
-        for name, asked in self.devices:
+        for name, asked in self.device_counts:
             if asked > has_devices.get(name, 0):
                 return f"{asked} {name} asked for, {node.name} has {has_devices.get(name, 0)}"
         return ""

@@ -9,7 +9,8 @@ class SliceUse:
     """Slices of one kind that a process held: of this flow, pool, node and environment.
 
     slices: how many; runs: number of runs started on them, including the items of a `map`; hits:
-    number of results of tasks that were taken from what was kept; held_seconds: total.
+    number of results of tasks that were taken from what was kept; held_seconds: total. logs: the
+    files with their tasks, of many slices the last ones.
     """
 
     flow: str
@@ -20,6 +21,7 @@ class SliceUse:
     runs: int
     held_seconds: float
     hits: int = 0
+    logs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

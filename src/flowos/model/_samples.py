@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Literal
 
+from flowos.model._deployment import Deployment
 from flowos.model._facts import Facts, Tried
 from flowos.model._launch import Pairs
 
@@ -19,7 +20,7 @@ class MeasurementRequest:
     matrix: a Matrix Market file whose matrix is used for solving.
     environments: to be measured side by side, by the user's names, the base first; (): this node as
     it is. binary: the same in all of them (is the runtime equal?), or each environment's own (is my
-    stack equal?).
+    stack equal?). nodes: between how many it is measured.
     """
 
     probes: tuple[str, ...] = ()
@@ -29,6 +30,7 @@ class MeasurementRequest:
     matrix: PurePath | None = None
     environments: tuple[str, ...] = ()
     binary: Binary = "same"
+    nodes: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,8 @@ class Run:
     """One `flowos measure`. `started`, `ended`: ISO 8601 in UTC; `ended` is "" while it runs.
 
     environments: those measured side by side, the base first. ended_early: why it ended before
-    everything was measured, in words; "" if it did not.
+    everything was measured, in words; "" if it did not. deployment: the nodes of a pool that it
+    measured; None for this machine.
     """
 
     id: str
@@ -159,6 +162,15 @@ class Run:
     ended: str = ""
     environments: tuple[Entered, ...] = ()
     ended_early: str = ""
+    deployment: Deployment | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedRun:
+    """A stored run and the number of its samples."""
+
+    run: Run
+    samples: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,12 +12,15 @@ from flowos.model._codec import from_plain
 from flowos.model._errors import SettingsError
 from flowos.model._pool import LOCAL, Pool, PoolKind, Price
 from flowos.model._schema import schema_of
+from flowos.model._vm_size import VmSize
 
 _SYNTAX = re.compile(r"(?P<what>.*?) \(at (?:line (?P<line>\d+), column \d+|end of document)\)")
 _HEADER = re.compile(r"\s*\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?")
 _KEY = re.compile(r"\s*([A-Za-z0-9_.\"' -]+?)\s*=")
-_NESTED: Mapping[str, type] = {"price": Price}
-_Noun = TypeVar("_Noun", Pool, Cloud)
+_PART = re.compile(r"""\s*(?:"[^"]*"|'[^']*'|[^."']+)""")
+_NESTED: Mapping[type, Mapping[str, type]] = {Pool: {"price": Price}}
+_Kind = tuple[str, tuple[str, ...]]
+_Noun = TypeVar("_Noun", Pool, Cloud, VmSize)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +34,10 @@ class Settings:
         default=(),
         metadata={"doc": "[cloud.NAME]: where the machines of Slurm's cloud nodes come from"},
     )
+    sizes: tuple[VmSize, ...] = field(
+        default=(),
+        metadata={"doc": "[sizes.NAME]: machines that the catalogue lacks, or has wrong"},
+    )
 
 
 def read_settings(text: str, file: str) -> Settings:
@@ -43,10 +50,11 @@ def read_settings(text: str, file: str) -> Settings:
         raise SettingsError(_syntax(str(error), text, file)) from None
     reader = _Reader(text, file)
     reader.refuse_unknown(raw, [f.name for f in fields(Settings)], ())
-    pools = reader.tables(raw, "pools", Pool, "kind", PoolKind)
-    clouds = reader.tables(raw, "cloud", Cloud, "driver", CloudDriver)
+    pools = reader.tables(raw, "pools", Pool, ("kind", get_args(PoolKind)))
+    clouds = reader.tables(raw, "cloud", Cloud, ("driver", get_args(CloudDriver)))
+    sizes = reader.tables(raw, "sizes", VmSize)
     own = () if LOCAL.name in raw.get("pools", {}) else (LOCAL,)
-    return Settings(pools=(*own, *pools), cloud=tuple(clouds))
+    return Settings(pools=(*own, *pools), cloud=tuple(clouds), sizes=tuple(sizes))
 
 
 def pool_fields() -> tuple[Field[Any], ...]:
@@ -59,23 +67,30 @@ def cloud_fields() -> tuple[Field[Any], ...]:
     return _keys(Cloud)
 
 
+def size_fields() -> tuple[Field[Any], ...]:
+    """Keys that may appear below [sizes.NAME]."""
+    return _keys(VmSize)
+
+
 def _keys(noun: Any) -> tuple[Field[Any], ...]:
     return tuple(f for f in fields(noun) if f.name != "name")
 
 
 def settings_schema() -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of flowos.toml."""
-    parts = schema_of(Pool)["$defs"] | schema_of(Cloud)["$defs"]
-    for noun in (Pool, Cloud):
+    nouns = {"pools": Pool, "cloud": Cloud, "sizes": VmSize}
+    parts = {
+        name: part for noun in nouns.values() for name, part in schema_of(noun)["$defs"].items()
+    }
+    for noun in nouns.values():
         del parts[noun.__name__]["properties"]["name"]
     for part in parts.values():
         part["additionalProperties"] = False
         del part["required"]
-    nouns = {"pools": "Pool", "cloud": "Cloud"}
     top = {
         f.name: {
             "type": "object",
-            "additionalProperties": {"$ref": f"#/$defs/{nouns[f.name]}"},
+            "additionalProperties": {"$ref": f"#/$defs/{nouns[f.name].__name__}"},
             "description": f.metadata["doc"],
         }
         for f in fields(Settings)
@@ -97,34 +112,36 @@ class _Reader:
         self._lines = _lines_of_keys(text)
 
     def tables(
-        self, raw: Mapping[str, Any], top: str, noun: type[_Noun], kind: str, kinds: Any
+        self, raw: Mapping[str, Any], top: str, noun: type[_Noun], kind: _Kind | None = None
     ) -> list[_Noun]:
-        """What is below [TOP.NAME]. kind: the key that has one of `kinds`."""
+        """What is below [TOP.NAME]. kind: a key, and the words that it may have."""
         tables = raw.get(top, {})
         self.refuse_no_table(tables, (top,))
-        return [
-            self._table((top, name), table, noun, (kind, get_args(kinds)))
-            for name, table in tables.items()
-        ]
+        return [self._table((top, name), table, noun, kind) for name, table in tables.items()]
 
     def _table(
-        self, at: tuple[str, str], table: Any, noun: type[_Noun], kind: tuple[str, tuple[str, ...]]
+        self, at: tuple[str, str], table: Any, noun: type[_Noun], kind: _Kind | None
     ) -> _Noun:
         self.refuse_no_table(table, at)
         self.refuse_unknown(table, [f.name for f in _keys(noun)], at)
-        for key, part in _NESTED.items():
+        for key, part in _NESTED.get(noun, {}).items():
             if key in table:
                 self.refuse_no_table(table[key], (*at, key))
                 self.refuse_unknown(table[key], [f.name for f in fields(part)], (*at, key))
-        key, known = kind
-        given = table.get(key, known[0])
-        if given not in known:
-            said = f"{_short(given)}: one of {', '.join(known)}{_near(given, known)}"
-            raise self._wrong((*at, key), said)
+        if kind is not None:
+            self._refuse_kind(at, table, *kind)
         try:
             return from_plain(noun, {"name": at[1], **table}, ".".join(at))
         except ValueError as error:
             raise self._refused(str(error), at) from None
+
+    def _refuse_kind(
+        self, at: tuple[str, str], table: Mapping[str, Any], key: str, known: tuple[str, ...]
+    ) -> None:
+        given = table.get(key, known[0])
+        if given not in known:
+            said = f"{_short(given)}: one of {', '.join(known)}{_near(given, known)}"
+            raise self._wrong((*at, key), said)
 
     def refuse_no_table(self, raw: Any, at: tuple[str, ...]) -> None:
         if not isinstance(raw, dict):
@@ -141,9 +158,9 @@ class _Reader:
     def _refused(self, complaint: str, at: tuple[str, ...]) -> SettingsError:
         """Converts an error message that starts with a path, or a part of it."""
         where, _, what = complaint.partition(": ")
-        path = tuple(where.split("."))
-        whole = path if path[: len(at)] == at else (*at, *path)
-        return self._wrong(tuple(key.partition("[")[0] for key in whole), what)
+        inside = where.removeprefix(".".join(at)).removeprefix(".")
+        path = tuple(key.partition("[")[0] for key in inside.split(".")) if inside else ()
+        return self._wrong((*at, *path), what)
 
     def _wrong(self, at: tuple[str, ...], what: str) -> SettingsError:
         found = [self._lines[at[:n]] for n in range(len(at), 0, -1) if at[:n] in self._lines]
@@ -174,7 +191,7 @@ def _lines_of_keys(text: str) -> dict[tuple[str, ...], int]:
 
 
 def _parts(dotted: str) -> tuple[str, ...]:
-    return tuple(part.strip().strip("\"'") for part in dotted.split("."))
+    return tuple(part.strip().strip("\"'") for part in _PART.findall(dotted))
 
 
 def _near(given: object, known: Collection[str]) -> str:

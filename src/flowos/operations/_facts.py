@@ -1,12 +1,13 @@
-"""Facts of this node: runs the collector as a launch, and reads its answer."""
+"""Facts of a node: runs the collector as a launch, and reads its answer."""
 
 import json
+import shutil
 import sys
 from collections.abc import Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from flowos.engine import here
+from flowos.engine import Node, here
 from flowos.model import (
     BARE,
     Argv,
@@ -35,6 +36,17 @@ def facts(request: MeasurementRequest | None = None) -> Facts:
     return read_facts(collect(asked), asked.nominal)
 
 
+def facts_on(node: Node, request: MeasurementRequest) -> Facts:
+    """Collect the facts of a node that is held; its Python is ours. Raises as `facts`."""
+    folder = node.folder() / "programs"
+    folder.mkdir(exist_ok=True)
+    with as_file(files("flowos.probes").joinpath("programs")) as programs:
+        for name in ("collect.py", "collect_software.py"):
+            shutil.copy(programs / name, folder)
+    words = (sys.executable, str(folder / "collect.py"), "--scratch", str(request.scratch))
+    return read_facts(_collected(words, BARE, node.variables(BARE), node), request.nominal)
+
+
 def facts_inside(request: MeasurementRequest, env: Environment, programs: Path) -> Facts:
     """Collect the facts of this node as seen from a ready image, by the image's own Python.
 
@@ -52,10 +64,11 @@ def collect(request: MeasurementRequest) -> Mapping[str, object]:
         return _collected((*words, "--deps", _unpacked_packages()), BARE, here().variables(BARE))
 
 
-def _collected(words: Argv, env: Environment, variables: Pairs) -> Mapping[str, object]:
-    return _answer(
-        here().run(Launch(argv=words, env=env, variables=variables, limit_seconds=_LIMIT_SECONDS))
-    )
+def _collected(
+    words: Argv, env: Environment, variables: Pairs, node: Node | None = None
+) -> Mapping[str, object]:
+    launch = Launch(argv=words, env=env, variables=variables, limit_seconds=_LIMIT_SECONDS)
+    return _answer((node or here()).run(launch))
 
 
 def _unpacked_packages() -> str:

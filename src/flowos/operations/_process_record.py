@@ -6,6 +6,9 @@ It is written when the first slice is opened, then at most once a second when an
 end, without a database; `processes.py` moves it into the store for `flowos ps`.
 It is locked while its process lives, which distinguishes running processes from lost ones. Errors
 of writing are ignored: no flow fails because of its record.
+
+    $XDG_DATA_HOME/flowos/processes/ID.fifo     requests of other terminals, once it has a slice
+                                                of a pool
 """
 
 import atexit
@@ -18,20 +21,25 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flowos import engine
 from flowos.engine import SliceUsage
 from flowos.store import default_file
+
+if TYPE_CHECKING:
+    from flowos.engine import Answer, RequestListener
 
 _BETWEEN_SECONDS = 1.0
 _MAX_RECORDS, _DROPPED = 1000, 100
 """Records that may wait to be moved into a store; beyond that the oldest are removed."""
 _MAX_WORD, _MAX_WORDS = 200, 50
 
-_Use = tuple[int, int, float, int]
+_MAX_LOGS = 10
+
+_Use = tuple[int, int, float, int, tuple[str, ...]]
 _Uses = dict[tuple[str, str, str, str], _Use]
-"""Flow, pool, node and environment -> slices, runs, seconds held, results found."""
+"""Flow, pool, node and environment -> slices, runs, seconds held, results found, logs."""
 
 
 def folder() -> Path:
@@ -49,15 +57,31 @@ class ProcessRecord:
         self._known: dict[str, Any] = {}
         self._fd = -1
         self._written = 0.0
+        self._listener: RequestListener | None = None
+
+    def id(self) -> str:
+        """Of this process; its record begins with it."""
+        with self._lock:
+            with suppress(OSError, RuntimeError):
+                self._begin()
+            return str(self._known["id"])
+
+    def listen(self, answer: "Answer") -> None:
+        """Answer requests from now on; the first one that answers does."""
+        from flowos.engine import RequestListener
+
+        with self._lock, suppress(OSError, RuntimeError):
+            if self._listener is None:
+                fifo = folder() / f"{self._known['id']}.fifo"
+                self._listener = RequestListener(fifo, answer)
 
     def add(self, pool: str, usage: SliceUsage) -> None:
         """Add a slice that was opened."""
         with self._lock, suppress(OSError, RuntimeError):
             self._open.append((pool, usage))
-            if not self._known:
-                self._known = _this_process()
-                self._fd = _begun(f"{self._known['id']}.json")
-            if time.monotonic() - self._written >= _BETWEEN_SECONDS:
+            self._begin()
+            first = len(self._open) == 1 and not self._over
+            if first or time.monotonic() - self._written >= _BETWEEN_SECONDS:
                 self._write(state="running")
 
     def end(self) -> None:
@@ -65,13 +89,21 @@ class ProcessRecord:
         with self._lock, suppress(OSError, RuntimeError):
             if self._fd >= 0:
                 self._write(state="ended", ended=engine.utc())
-                self.leave()
+                self.leave(remove=True)
 
-    def leave(self) -> None:
+    def leave(self, *, remove: bool = False) -> None:
         """Close without writing: in a forked child the record is its parent's."""
+        if self._listener is not None:
+            self._listener.close(remove=remove)
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+    def _begin(self) -> None:
+        if not self._known:
+            self._known = _this_process()
+            self._fd = _begun(f"{self._known['id']}.json")
+            self._write(state="running")
 
     def _write(self, **how: str) -> None:
         uses = self._uses()
@@ -101,16 +133,18 @@ def _added_up(before: _Uses, slices: list[tuple[str, SliceUsage]]) -> _Uses:
     found = dict(before)
     for pool, usage in slices:
         key = (usage.flow, pool, usage.node, usage.env)
-        count, runs, seconds, hits = found.get(key, (0, 0, 0.0, 0))
+        count, runs, seconds, hits, logs = found.get(key, (0, 0, 0.0, 0, ()))
         seconds += usage.held_seconds
-        found[key] = (count + 1, runs + usage.runs, seconds, hits + usage.hits)
+        if usage.log and usage.log not in logs:
+            logs = (*logs, usage.log)[-_MAX_LOGS:]
+        found[key] = (count + 1, runs + usage.runs, seconds, hits + usage.hits, logs)
     return found
 
 
-def _plain_use(key: tuple[str, str, str, str], use: _Use) -> dict[str, str | int | float]:
+def _plain_use(key: tuple[str, str, str, str], use: _Use) -> dict[str, object]:
     """A `model.SliceUse`."""
-    names = ("flow", "pool", "node", "env", "slices", "runs", "held_seconds", "hits")
-    return dict(zip(names, (*key, *use[:2], round(use[2], 3), use[3]), strict=True))
+    names = ("flow", "pool", "node", "env", "slices", "runs", "held_seconds", "hits", "logs")
+    return dict(zip(names, (*key, *use[:2], round(use[2], 3), *use[3:]), strict=True))
 
 
 def _this_process() -> dict[str, Any]:
@@ -162,12 +196,33 @@ def locked(path: Path) -> int:
     return fd
 
 
+def is_running(id: str) -> bool:
+    """Whether the process of this record lives."""
+    path = folder() / f"{id}.json"
+    if not path.exists():
+        return False
+    fd = locked(path)
+    if fd >= 0:
+        os.close(fd)
+    return fd < 0
+
+
 _record = ProcessRecord()
 
 
 def note(pool: str, usage: SliceUsage) -> None:
     """Record a slice that this process opened."""
     _record.add(pool, usage)
+
+
+def process_id() -> str:
+    """The id of this process, under which it is recorded."""
+    return _record.id()
+
+
+def listen(answer: "Answer") -> None:
+    """Answer requests of other terminals."""
+    _record.listen(answer)
 
 
 def _end() -> None:

@@ -1,26 +1,35 @@
 """`fo.slice`: resources for a flow, or nodes of a pool held for several flows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, overload
 
 from flowos.engine import Emit, Slice, SliceOptions, Workers, here, open_slice, remedy_of
 from flowos.model import Flow, OnProgress, Port, SliceRefused, brief_repr, flow_output
+from flowos.operations._answers import answer
 from flowos.operations._files import path_complaint
-from flowos.operations._process_record import note
+from flowos.operations._process_record import listen, note
 from flowos.operations.environment import Word, environment
 
 if TYPE_CHECKING:  # a slice without a pool loads none of it
     from flowos.engine import FlowSlice, HeldSlice, OnHoldEvent, ProgressWatch
-    from flowos.model import Ask, Pool
+    from flowos.model import Ask, Pool, Topology
+    from flowos.plan import NodeRange
 
-_WORKERS = ("thread", "process", "inline")
+_WORKERS = ("thread", "process", "inline", "ray")
 _FUSE = ("chains", "none")
 Flowing = Flow | Port | Sequence[Port]
 T = TypeVar("T")
+_IDLE_SECONDS = 300.0
+_Devices = Mapping[str, int] | None
+_Nodes = int | tuple[int, int] | None
+_Seconds = float | None
+_Asked = tuple[_Nodes, _Seconds, _Seconds, _Seconds, _Devices, "Topology | None", str | None]
+_OF_A_POOL = ("nodes", "idle_seconds", "seconds", "lease_seconds", "devices", "topology", "address")
+Local = Literal["thread", "process", "inline"]
 
 
 class SliceKeywords(TypedDict, total=False):
@@ -40,16 +49,28 @@ class PoolKeywords(SliceKeywords, total=False):
 
     env: Word
     workers: Workers | None
-    nodes: int
+    nodes: int | tuple[int, int]
+    idle_seconds: float | None
     seconds: float | None
+    lease_seconds: float | None
+    devices: _Devices
+    topology: "Topology | None"
     requeue: bool
     on_event: "OnHoldEvent"
 
 
 @overload
 def slice_(
-    flow: Flowing, env: Word = ..., workers: Workers | None = ..., **how: Unpack[SliceKeywords]
+    flow: Flowing, env: Word = ..., workers: Local | None = ..., **how: Unpack[SliceKeywords]
 ) -> Slice: ...
+@overload
+def slice_(
+    flow: Flowing,
+    *,
+    workers: Literal["ray"],
+    address: str | None = ...,
+    **how: Unpack[SliceKeywords],
+) -> "FlowSlice": ...
 @overload
 def slice_(flow: Flowing, *, pool: str, **how: Unpack[PoolKeywords]) -> "FlowSlice": ...
 @overload
@@ -66,44 +87,66 @@ def slice_(  # noqa: PLR0913 - options, each by keyword
     journal: str | PathLike[str] | None = None,
     log: str | PathLike[str] | None = None,
     progress: bool | OnProgress = False,
+    address: str | None = None,
     pool: str | None = None,
-    nodes: int | None = None,
+    nodes: int | tuple[int, int] | None = None,
+    idle_seconds: float | None = None,
     seconds: float | None = None,
+    lease_seconds: float | None = None,
+    devices: Mapping[str, int] | None = None,
+    topology: "Topology | None" = None,
     requeue: bool = True,
     on_event: "OnHoldEvent | None" = None,
 ) -> "Slice | FlowSlice | HeldSlice":
     """Compile a flow once, to be run many times on this node, or on nodes of a pool.
 
-    flow: from `flow_output`, or its ports. None, with a pool: `s.run(flow, ...)` names one.
-    env: the environment of its tasks: None or "bare", an image by path or name, optionally with
-    @RUNTIME, or what `environment` returned. The image is made ready once.
-    workers: "thread" in threads of this process (the default, but not in an image); "process" in
-    worker processes, in an image by its own python3; "inline" in the calling thread only. cores:
-    how many of a node to reserve; by default all that we may use.
-    folder: where files that commands write are kept; without it they are removed by `free`.
-    fuse: "chains" runs Python tasks that can only follow one another as one, "none" each by itself,
-    so that events name it alone. emit: called when stages of tasks start and end.
-    journal: a folder that keeps the results of all tasks, so that a killed program goes on. A task
-    runs again if its code, what that names in your own modules, its values or files (by name and
-    content), Python or the image changed. What it reads otherwise is not seen: clock, random seed.
-    log: a file that gets a line of JSON for each task: `flowos show FILE`. progress: True shows on
-    a terminal how far runs are; or a function that is called with it. pool: one of flowos.toml, or
-    "local". nodes: how many of it, 1 by default. seconds: for how long at most. requeue: what ran
-    on a node that is lost runs again on another one; False where a task may not run twice.
-    on_event: called while waiting for nodes, when a node is lost, when the time is over.
-    Raises SliceRefused for what is not available, EnvironmentRefused for an unusable image or
-    runtime, WiringError for what is no flow, ValueRefused for a missing file that the flow names,
-    SettingsError for a mistake in flowos.toml.
+    flow: from `flow_output`, or its ports; with a pool None, for `s.run(flow)`. env: of its tasks:
+    None or "bare", an image (path or name, with @RUNTIME), an `environment`. workers: "thread" (the
+    default outside images); "process" in worker processes, in an image by its python3; "inline" in
+    the calling thread; "ray" in a Ray on the nodes, or that at address. cores: of a node; all by
+    default. folder: for files that commands write; else `free` removes them. fuse: "chains" runs
+    Python tasks that follow one another as one, "none" each by itself. emit: called when stages
+    start and end. journal: a folder for results: killed programs go on. A task runs again if its
+    code, what that names in your modules, values, files, Python or image changed, not a clock or
+    seed. log: a file for a line of JSON per task. progress: True shows it on a terminal; or a
+    function gets it. pool: one of flowos.toml, or "local". nodes: how many of it, 1 by default;
+    (LEAST, MOST): one more while work waits, one less idle for idle_seconds (300). seconds: for how
+    long at most. lease_seconds: how long they outlive this program, for `fo.attach`. devices: of
+    each node, as {"fpga": 1}; else what tasks need. topology: nodes near each other ("pack"), on a
+    "switch", or "spread". requeue: what ran on a lost node runs again on another. on_event: called
+    when it waits, holds nodes, loses one, ends, or gets no more. Raises SliceRefused for what is
+    not there, EnvironmentRefused for such an image, WiringError, ValueRefused, SettingsError.
     """
-    found = _pool(pool, flow, nodes, seconds)
+    asked = nodes, idle_seconds, seconds, lease_seconds, devices, topology, address
+    found = _pool(pool, workers, flow, asked)
     made = flow if flow is None or isinstance(flow, Flow) else flow_output(flow)
     how = SliceKeywords(cores=cores, folder=folder, fuse=fuse, emit=emit, journal=journal, log=log)
     with _refused_where_short():
         options = _options(found, env, workers, {**how, "progress": progress})
-        if found is None:
-            assert made is not None
-            return open_slice(made, here(), options)
-        return _on(_held(found, _ask(nodes, seconds), options, on_event, requeue=requeue), made)
+        held = found and _held(found, made, asked, options, on_event, requeue=requeue)
+        return _on(held, made) if held else _opened(made, options)
+
+
+def _opened(flow: Flow | None, options: SliceOptions) -> Slice:
+    """On this node. Inline flows get no thread: their program may fork without a second one."""
+    assert flow is not None
+    opened = open_slice(flow, here(), options)
+    if options.workers != "inline":
+        listen(answer)
+    return opened
+
+
+def slice_options(
+    pool: "Pool", env: Word, workers: Workers | None, how: SliceKeywords
+) -> SliceOptions:
+    """Of a slice of a pool, where keywords may be left away."""
+    with _refused_where_short():
+        return _options(pool, env, workers, {**_DEFAULTS, **how})
+
+
+_DEFAULTS = SliceKeywords(
+    cores=None, folder=None, fuse="chains", emit=None, journal=None, log=None, progress=False
+)
 
 
 @contextmanager
@@ -153,39 +196,82 @@ def _absolute(option: str, path: str | PathLike[str] | None) -> Path | None:
     return Path(path).absolute()
 
 
-def _pool(
-    name: str | None, flow: object, nodes: int | None, seconds: float | None
-) -> "Pool | None":
-    """The pool of this name; None for this node."""
+def _pool(name: str | None, workers: Workers | None, flow: object, asked: _Asked) -> "Pool | None":
+    """The pool of this name; None for this node. asked: what only a pool has."""
+    if asked[-1] is not None and (workers != "ray" or name not in (None, "local")):
+        raise SliceRefused("slice: address is of a Ray that exists: give workers='ray', no pool")
+    if workers == "ray" and name is None:
+        name = "local"
     if name is not None:
         from flowos.operations.settings import pool_named
 
         return pool_named(name)
     if flow is None:
         raise SliceRefused("slice: give it a flow, or a pool for several: fo.slice(pool='local')")
-    if nodes is not None or seconds is not None:
-        raise SliceRefused("slice: nodes and seconds are asked of a pool: add pool='local'")
+    for option, value in zip(_OF_A_POOL, asked, strict=True):
+        if value is not None:
+            raise SliceRefused(f"slice: {option} is asked of a pool: add pool='local'")
     return None
 
 
 def _held(
     pool: "Pool",
-    ask: "Ask",
+    flow: Flow | None,
+    asked: _Asked,
     options: SliceOptions,
     on_event: "OnHoldEvent | None",
     *,
     requeue: bool,
 ) -> "HeldSlice":
-    from flowos.engine import HeldSlice, ignore, provider_of
+    from flowos.engine import GrowingSlice, HeldSlice, RaySlice, ignore, provider_of
+    from flowos.operations._slice_record import RecordedProvider
 
-    return HeldSlice(provider_of(pool), ask, options, on_event or ignore, requeue=requeue)
+    provider = RecordedProvider(provider_of(pool), str(options.log or ""))
+    ask, bounds = _ask(asked, flow), _bounds(asked)
+    kind: Callable[..., HeldSlice] = HeldSlice
+    if options.workers == "ray":
+        if bounds is not None:
+            raise SliceRefused("slice: workers='ray': its Ray stays on its nodes: say how many")
+        kind = partial(RaySlice, address=asked[-1])
+    elif bounds is not None:
+        kind = partial(GrowingSlice, bounds=bounds)
+    held = kind(provider, ask, options, on_event or ignore, requeue=requeue)
+    provider.belongs_to(held)
+    return held
 
 
-def _ask(nodes: int | None, seconds: float | None) -> "Ask":
-    from flowos.model import Ask
+def _bounds(asked: _Asked) -> "NodeRange | None":
+    """Between which a slice grows; None of one that does not."""
+    from flowos.plan import NodeRange
 
+    nodes, idle_seconds, _, lease_seconds, _, topology, _ = asked
+    if not isinstance(nodes, tuple | list):
+        if idle_seconds is not None:
+            raise SliceRefused("slice: idle_seconds is of a slice that grows: nodes=(LEAST, MOST)")
+        return None
+    if len(nodes) != 2:
+        raise SliceRefused(f"slice: nodes={brief_repr(nodes)}; expected a number or (LEAST, MOST)")
+    if lease_seconds is not None:
+        raise SliceRefused("slice: lease_seconds is of a number of nodes: one that grows has none")
+    if topology is not None:
+        raise SliceRefused("slice: topology is of nodes held at once, and one that grows holds one")
+    seconds = _IDLE_SECONDS if idle_seconds is None else idle_seconds
     try:
-        return Ask(nodes=1 if nodes is None else nodes, seconds=seconds)
+        return NodeRange(least=nodes[0], most=nodes[1], idle_seconds=seconds)
+    except ValueError as error:
+        raise SliceRefused(f"slice: {error}") from None
+
+
+def _ask(asked: _Asked, flow: Flow | None) -> "Ask":
+    from flowos.model import Ask
+    from flowos.plan import devices_needed
+
+    nodes, _, seconds, lease_seconds, devices, topology, _ = asked
+    try:
+        count = 1 if nodes is None or isinstance(nodes, tuple | list) else nodes
+        each = devices_needed(flow) if devices is None and flow else devices or {}
+        times: Any = {"seconds": seconds, "lease_seconds": lease_seconds}
+        return Ask(nodes=count, devices=each, topology=topology or "", **times)
     except (TypeError, ValueError) as error:
         raise SliceRefused(f"slice: {error}") from error
 

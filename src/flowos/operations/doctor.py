@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from flowos import engine
 from flowos.drivers import RUNTIMES, Runtime
 from flowos.model import Facts, MeasurementRequest
-from flowos.operations._facts import facts
+from flowos.operations._facts import facts, facts_on
+from flowos.operations._slice import slice_
 from flowos.probes import probes_for
 from flowos.probes.doctor import Check, can_measure, diagnose
 
@@ -20,16 +21,28 @@ class Diagnosis:
     can_measure: bool
 
 
-def doctor(request: MeasurementRequest | None = None) -> Diagnosis:
-    """Check this node without measuring or changing anything; takes some seconds."""
-    node = facts(request)
-    checks = (*diagnose(node, probes_for(), request), *_runtimes(), *_left_alone())
+def doctor(request: MeasurementRequest | None = None, pool: str = "") -> Diagnosis:
+    """Check this node without measuring or changing anything; takes some seconds.
+
+    pool: check a node of this pool instead, which is held meanwhile.
+    """
+    asked = request or MeasurementRequest()
+    if not pool:
+        checks = (*_runtimes(engine.here()), *_left_alone())
+        return _diagnosis(facts(asked), asked, checks)
+    with slice_(pool=pool) as held:
+        (node,) = held.held.nodes
+        return _diagnosis(facts_on(node, asked), asked, tuple(_runtimes(node)))
+
+
+def _diagnosis(node: Facts, request: MeasurementRequest, others: tuple[Check, ...]) -> Diagnosis:
+    checks = (*diagnose(node, probes_for(), request), *others)
     return Diagnosis(facts=node, checks=checks, can_measure=can_measure(checks))
 
 
-def _runtimes() -> Iterator[Check]:
-    """A check for each runtime, which was tried with a tiny image since this node was booted."""
-    tried = engine.here().facts()
+def _runtimes(node: engine.Node) -> Iterator[Check]:
+    """A check for each runtime, which was tried with a tiny image since the node was booted."""
+    tried = node.facts()
     for name, runtime in RUNTIMES.items():
         if name != "bare":
             yield _runtime(runtime, tried)

@@ -27,7 +27,23 @@ def environment(
     name, or "NAME=VALUE".
     Raises EnvironmentRefused for an unknown image or runtime, or an invalid option.
     """
-    base = word if isinstance(word, Environment) else _named(word)
+    base = word if isinstance(word, Environment) else _named(word, digest=True)
+    return _completed(base, binds, devices, variables)
+
+
+def environment_to_enter(
+    word: str | None, binds: Iterable[str], devices: Iterable[str], variables: Iterable[str]
+) -> Environment:
+    """For commands, of which no result is kept: the image's digest is not read."""
+    return _completed(_named(word, digest=False), binds, devices, variables)
+
+
+def _completed(
+    base: Environment,
+    binds: Iterable[Bind],
+    devices: Iterable[str],
+    variables: Mapping[str, str] | Iterable[str],
+) -> Environment:
     made = replace(
         base,
         binds=(*base.binds, *map(_bind, binds)),
@@ -49,7 +65,7 @@ def _brief_repr(value: object) -> str:
     return brief_repr(value)
 
 
-def _named(word: object) -> Environment:
+def _named(word: object, *, digest: bool) -> Environment:
     if word is None:
         return BARE
     if not isinstance(word, (str, PathLike)) or not fspath(word):
@@ -64,7 +80,7 @@ def _named(word: object) -> Environment:
         return BARE
     from flowos.operations._images._resolve import resolve_image  # not needed for bare
 
-    return Environment(image=resolve_image(name), runtime=runtime or "auto")
+    return Environment(image=resolve_image(name, digest=digest), runtime=runtime or "auto")
 
 
 def _parted(word: str) -> tuple[str, str]:

@@ -4,29 +4,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from flowos.model import Case, Run, Sample, StoreError, UsageError, Verdict
+from flowos.model import Case, ListedRun, Run, Sample, StoreError, UsageError, Verdict
 from flowos.operations.measure import OUT_OF_TIME, as_planned, book_of, with_time_to_tell, written
 from flowos.plan import Numbers, by_probe, compare, limits_for, side_by_side
 from flowos.report import Report
-from flowos.store import open_store
+from flowos.store import Store, open_store
 
 MARGIN, RUNS_MARGIN = 0.03, 0.05
 """Margins for interleaved levels, and for runs, between which more may change."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedRun:
-    """A stored run and the number of its samples."""
-
-    run: Run
-    samples: int
-
-
 def runs(url: str | None, limit: int | None = None) -> tuple[ListedRun, ...]:
     """The stored runs, newest first."""
     with open_store(url, make=False) as store:
-        counts = store.counts()
-        return tuple(ListedRun(run=r, samples=counts.get(r.id, 0)) for r in store.runs(limit))
+        return listed_runs(store, limit)
+
+
+def listed_runs(store: Store, limit: int | None = None, skip: int = 0) -> tuple[ListedRun, ...]:
+    """The stored runs, newest first, without the first `skip` of them."""
+    found = store.runs(limit, skip)
+    counts = store.counts() if limit is None else store.counts([run.id for run in found])
+    return tuple(ListedRun(run=run, samples=counts.get(run.id, 0)) for run in found)
 
 
 def removed(
@@ -104,7 +102,7 @@ def beside(refs: tuple[str, str], url: str | None, *, margin: float = RUNS_MARGI
     first, second = (book(ref, url) for ref in refs)
     if first.run.id == second.run.id:
         raise UsageError(f"both are run {first.run.id}: there is nothing to compare")
-    base, other = _numbers(first), _numbers(second)
+    base, other = numbers_of(first), numbers_of(second)
     rows = side_by_side(base, other, margin=margin)
     return RunComparison(
         probes=by_probe(rows, base, other, margin=margin),
@@ -133,7 +131,8 @@ def _described(run: Run) -> Iterator[tuple[str, str]]:
     yield "environments", ", ".join(run.request.environments)
 
 
-def _numbers(book: Report) -> Numbers:
+def numbers_of(book: Report) -> Numbers:
+    """What a run is compared by with one that was not interleaved with it."""
     limits = limits_for(book.run.facts.architecture, (s.state for s in book.samples))
     return Numbers(
         run=book.run.id,

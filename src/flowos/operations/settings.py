@@ -1,20 +1,28 @@
 """`flowos pools`: the pools of flowos.toml, its page, and which pool a name is."""
 
 import difflib
-from dataclasses import MISSING, dataclass, fields
+import os
+from dataclasses import MISSING, dataclass, fields, replace
+from pathlib import PurePath
 
-from flowos.engine import provider_of
+from flowos.engine import provider_of, slurm_users
 from flowos.model import (
     FlowosError,
     NodeInfo,
     Pool,
+    PoolStorage,
+    PoolUser,
     Price,
+    Promise,
     SliceRefused,
+    VmSize,
     cloud_fields,
     pool_fields,
+    size_fields,
 )
 from flowos.operations.environment import environment
 from flowos.operations.settings_file import NAME, load_settings, settings_file
+from flowos.operations.vm_sizes import size_of
 
 _PAGE = """\
 # flowos.toml
@@ -47,7 +55,7 @@ with fo.slice(pool="test", nodes=2) as s:
     s.resize(3)
 ```
 
-A pool of Grid Engine names a queue and a parallel environment that gives whole nodes:
+A pool of [Grid Engine](sge.md) names a queue and a parallel environment that gives whole nodes:
 
 ```toml
 [pools.hpc]
@@ -57,18 +65,51 @@ queue = "all.q"
 pe = "whole"
 ```
 
+Nodes that are machines of a cloud: `flowos pools` shows what the catalogue says of their size,
+`flowos pools --check` compares that with what each node has, and slices cost what the size does.
+
+```toml
+[pools.hpc]
+kind = "slurm"
+nodes = 8
+size = "Standard_HB120rs_v3"
+region = "japaneast"
+```
+
 There are no pools of PBS, LSF and HTCondor: for them FlowOS has command lines and readers of
 answers alone (`drivers/allocators/`), tested on texts in their formats and never on a cluster.
+"""
+
+_SIZES = """\
+A size that the catalogue of `flowos cloud sizes` lacks, or has wrong; it counts before what the
+catalogue has of that name.
+
+```toml
+[sizes."hpc6a.48xlarge"]
+vcpus = 96
+memory_bytes = 412_316_860_416
+price = 2.88
+source = "our contract"
+```
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolState:
-    """A pool, and after a check its nodes, or why it cannot be used."""
+    """A pool, and after a check its nodes, or why it cannot be used.
+
+    users: of a cluster's nodes; not_accounted: why it is not known what they used. size: what the
+    catalogue says of its nodes; promises: that and what each node has, by its name.
+    """
 
     pool: Pool
     nodes: tuple[NodeInfo, ...] = ()
     refused: str = ""
+    users: tuple[PoolUser, ...] = ()
+    not_accounted: str = ""
+    storage: tuple[PoolStorage, ...] = ()
+    size: VmSize | None = None
+    promises: tuple[tuple[str, tuple[Promise, ...]], ...] = ()
 
 
 def pool_named(name: str) -> Pool:
@@ -83,8 +124,9 @@ def pool_named(name: str) -> Pool:
 
 def pools(*, check: bool = False) -> tuple[PoolState, ...]:
     """The pools of the settings. check: query the nodes of each."""
-    found = load_settings().pools
-    return tuple(_checked(pool) if check else PoolState(pool=pool) for pool in found)
+    found, file = load_settings(), str(settings_file() or NAME)
+    states = (PoolState(pool=pool, size=size_of(pool, found.sizes, file)) for pool in found.pools)
+    return tuple(_checked(state) if check else state for state in states)
 
 
 def settings_page() -> str:
@@ -92,11 +134,14 @@ def settings_page() -> str:
     rows = [_row(f.name, f.default, f.metadata["doc"]) for f in pool_fields()]
     rows += [_row(f"price.{f.name}", f.default, f.metadata["doc"]) for f in fields(Price)]
     clouds = [_row(f.name, f.default, f.metadata["doc"]) for f in cloud_fields()]
+    sizes = [_row(f.name, f.default, f.metadata["doc"]) for f in size_fields()]
     line = "| --- | --- | --- |"
     return "\n".join(
         (
             _PAGE,
             *("| key of `[pools.NAME]` | default | says |", line, *rows, ""),
+            _SIZES,
+            *("| key of `[sizes.NAME]` | default | says |", line, *sizes, ""),
             "Machines for the nodes that Slurm powers up: see [cloud.md](cloud.md).",
             *("", "| key of `[cloud.NAME]` | default | says |", line, *clouds, ""),
         )
@@ -108,9 +153,41 @@ def _row(name: str, default: object, doc: str) -> str:
     return f"| `{name}` | {words} | {doc} |"
 
 
-def _checked(pool: Pool) -> PoolState:
+def _checked(state: PoolState) -> PoolState:
+    pool = state.pool
     try:
         environment(pool.env)
-        return PoolState(pool=pool, nodes=provider_of(pool).nodes())
+        nodes = provider_of(pool).nodes()
+        users, why = slurm_users(pool) if pool.kind == "slurm" else ((), "")
     except FlowosError as error:
-        return PoolState(pool=pool, refused=str(error))
+        return replace(state, refused=str(error))
+    size = state.size
+    return replace(
+        state,
+        nodes=nodes,
+        users=users,
+        not_accounted=why,
+        storage=_storage(pool),
+        promises=tuple((node.name, size.promises(node)) for node in nodes) if size else (),
+    )
+
+
+def _storage(pool: Pool) -> tuple[PoolStorage, ...]:
+    """That of the pool's nodes is on them, not on this machine."""
+    on_nodes = "on each node's own storage, which is not seen from here"
+    scratch = [PoolStorage(key="scratch", path=PurePath(pool.scratch), complaint=on_nodes)]
+    return (*([_seen(pool.shared)] * bool(pool.shared)), *(scratch * bool(pool.scratch)))
+
+
+def _seen(path: str) -> PoolStorage:
+    try:
+        found = os.statvfs(path)
+    except OSError as error:
+        why = error.strerror or str(error)
+        return PoolStorage(key="shared", path=PurePath(path), complaint=why)
+    return PoolStorage(
+        key="shared",
+        path=PurePath(path),
+        total_bytes=found.f_blocks * found.f_frsize,
+        free_bytes=found.f_bavail * found.f_frsize,
+    )

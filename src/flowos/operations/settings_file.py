@@ -1,6 +1,7 @@
 """`flowos.toml`: where it is searched, and its contents. Loads nothing that others do not need."""
 
 import os
+from dataclasses import replace
 from os.path import isfile
 from pathlib import Path
 from stat import S_ISREG
@@ -31,7 +32,10 @@ def _check_named(file: Path) -> None:
 
 
 def load_settings() -> Settings:
-    """The settings of the file, or the defaults. Raises SettingsError for a mistake in it."""
+    """The settings of the file, or the defaults. Raises SettingsError for a mistake in it.
+
+    A pool whose nodes are of a known size has the price of that size, if it says none itself.
+    """
     file = settings_file()
     if file is None:
         return Settings()
@@ -41,7 +45,13 @@ def load_settings() -> Settings:
         raise SettingsError(f"{file}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise SettingsError(f"{file}: it is no UTF-8 text (byte {error.start})") from error
-    return read_settings(text, str(file))
+    found = read_settings(text, str(file))
+    if not any(pool.size for pool in found.pools):
+        return found
+    from flowos.operations.vm_sizes import with_its_price  # most programs need no catalogue
+
+    pools = tuple(with_its_price(pool, found.sizes, str(file)) for pool in found.pools)
+    return replace(found, pools=pools)
 
 
 def _own_file() -> Path:

@@ -1,17 +1,80 @@
-"""`flowos cloud sizes`: machines of clouds with what they cost on one day."""
+"""`flowos cloud sizes`: machines of clouds with what they cost, and which of them a pool's are."""
+
+import difflib
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from flowos.drivers.clouds.sizes import vm_sizes
-from flowos.model import VmSize
+from flowos.model import Pool, Price, SettingsError, VmSize
+
+
+def known_sizes(own: Sequence[VmSize]) -> tuple[VmSize, ...]:
+    """The catalogue's. own: sizes of the settings, which count before those of the same name."""
+    names = {size.name for size in own}
+    return (*own, *(size for size in vm_sizes() if size.name not in names))
 
 
 def fitting_sizes(
-    *, region: str = "", vcpus: int = 0, gpus: int = 0, memory_bytes: int = 0
+    own: Sequence[VmSize] = (),
+    *,
+    region: str = "",
+    vcpus: int = 0,
+    gpus: int = 0,
+    memory_bytes: int = 0,
 ) -> tuple[VmSize, ...]:
-    """Sizes of the catalogue that have at least this, the cheapest first."""
+    """Sizes that have at least this, the cheapest first, one currency after the other."""
+    known = known_sizes(own)
+    currencies = [*dict.fromkeys(size.currency for size in known)]
     found = [
         size
-        for size in vm_sizes()
+        for size in known
         if size.fits(vcpus=vcpus, gpus=gpus, memory_bytes=memory_bytes)
         and region in ("", size.region)
     ]
-    return tuple(sorted(found, key=lambda size: size.price))
+
+    def place(size: VmSize) -> tuple[bool, int, float]:
+        return size.price is None, currencies.index(size.currency), size.price or 0.0
+
+    return tuple(sorted(found, key=place))
+
+
+def size_of(pool: Pool, own: Sequence[VmSize], file: str) -> VmSize | None:
+    """What each node of a pool is. Raises SettingsError if there is no such size."""
+    if not pool.size:
+        return None
+    known = known_sizes(own)
+    found = [size for size in known if size.name == pool.size]
+    if not found:
+        names = dict.fromkeys(size.name for size in known)
+        raise _wrong(file, pool, f"size: no size {pool.size!r}", _nearest(pool.size, names))
+    here = [size for size in found if pool.region in ("", size.region)]
+    if not here:
+        regions = ", ".join(size.region for size in found if size.region)
+        known_ones = f"; known are {regions}" if regions else "; give price.per_node_hour"
+        raise _wrong(file, pool, f"region: {pool.size} has no price in {pool.region}", known_ones)
+    return here[0]
+
+
+def with_its_price(pool: Pool, own: Sequence[VmSize], file: str) -> Pool:
+    """A pool whose nodes cost what their size does, unless it says what they cost.
+
+    Raises SettingsError if there is no such size, or no price of it.
+    """
+    size = size_of(pool, own, file)
+    if size is None or (pool.price is not None and pool.price.per_node_hour is not None):
+        return pool
+    hour = size.spot if pool.spot else size.price
+    if hour is None and pool.spot:
+        where = f" in {size.region}" if size.region else ""
+        give = "; give price.per_node_hour"
+        raise _wrong(file, pool, f"spot: no spot price of {size.name}{where} is known", give)
+    return replace(pool, price=Price(per_node_hour=hour, currency=size.currency))
+
+
+def _nearest(name: str, names: Collection[str]) -> str:
+    near = difflib.get_close_matches(name, names, 1, 0.0)
+    return "".join(f"; the nearest is {each!r}" for each in near)
+
+
+def _wrong(file: str, pool: Pool, what: str, remedy: str) -> SettingsError:
+    return SettingsError(f"{file}: pools.{pool.name}.{what}{remedy}")

@@ -6,16 +6,20 @@ from flowos._lazy import lazily
 
 _PARTS = {
     "_compare": "compare",
+    "_deployments": "DeploymentSpread spreads",
     "_intervals": "wilson",
     "_sample_size": "rounds_to_tell",
     "_machines": "ORPHAN_SECONDS left_over next_try nonce_at orphans superseded without_machine",
+    "_growth": "MAX_FAILURES GrowthStep GrowthView NodeRange growth_step",
     "_order": "drawn",
+    "_placement": "NodePicture choose_node devices_needed nodes_by_switch topology_notes",
     "_geomean_verdict": "OVERALL geomean_verdict",
     "_regimes": "Regimes regimes",
     "_rounds": "judged narrowed next_round one_round turns",
     "_schedule": "Fuse Schedule Step Stage compile_flow",
     "_unpaired": "UNPAIRED Numbers Outcome by_probe outcome side_by_side",
     "_aa_simulation": "NoiseModel SimulatedMachine Stalls simulate",
+    "_spread": "spread",
     "_steps": "CacheStep Plateau find_plateaus find_steps memory_plateau",
     "_summary": "no_ceiling no_nominal summarize",
     "_trust": "NOISE_THRESHOLDS NoiseThresholds assess_trust limits_for",
@@ -24,6 +28,10 @@ _PARTS = {
 if TYPE_CHECKING:
     from flowos.plan._compare import (
         compare as compare,
+    )
+    from flowos.plan._deployments import (
+        DeploymentSpread as DeploymentSpread,
+        spreads as spreads,
     )
     from flowos.plan._intervals import (
         wilson as wilson,
@@ -40,8 +48,22 @@ if TYPE_CHECKING:
         superseded as superseded,
         without_machine as without_machine,
     )
+    from flowos.plan._growth import (
+        MAX_FAILURES as MAX_FAILURES,
+        GrowthStep as GrowthStep,
+        GrowthView as GrowthView,
+        NodeRange as NodeRange,
+        growth_step as growth_step,
+    )
     from flowos.plan._order import (
         drawn as drawn,
+    )
+    from flowos.plan._placement import (
+        NodePicture as NodePicture,
+        choose_node as choose_node,
+        devices_needed as devices_needed,
+        nodes_by_switch as nodes_by_switch,
+        topology_notes as topology_notes,
     )
     from flowos.plan._geomean_verdict import (
         OVERALL as OVERALL,
@@ -78,6 +100,9 @@ if TYPE_CHECKING:
         SimulatedMachine as SimulatedMachine,
         Stalls as Stalls,
         simulate as simulate,
+    )
+    from flowos.plan._spread import (
+        spread as spread,
     )
     from flowos.plan._steps import (
         CacheStep as CacheStep,

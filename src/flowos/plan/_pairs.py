@@ -138,4 +138,4 @@ def _turns(samples: Sequence[Sample], limits: NoiseThresholds) -> Turns:
 def _mean(logs: Sequence[float]) -> float:
     """Log goodness of the mean of times with these log goodnesses; it does not overflow."""
     least = min(logs)
-    return least - math.log(fmean(math.exp(least - value) for value in logs))
+    return least - math.log(fmean([math.exp(least - value) for value in logs]))

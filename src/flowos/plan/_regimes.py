@@ -45,22 +45,30 @@ def regimes(values: Iterable[float]) -> Regimes | None:
     ordered = sorted(positive(values))
     if len(ordered) < MIN_VALUES:
         return None
-    logs = [math.log(v) for v in ordered]
+    middle = ordered[len(ordered) // 2]
+    logs = [_log(v, middle) for v in ordered]
     cut, inside = _best_cut(logs)
     low, high = ordered[:cut], ordered[cut:]
-    step = median(logs[cut:]) - median(logs[:cut])
+    step = median(high) / median(low)
     enough = min(len(low), len(high)) >= MIN_SHARE * len(ordered)
-    if not enough or step < math.log(MIN_STEP) or step < MIN_SEPARATION * inside:
+    if not enough or step < MIN_STEP or math.log(step) < MIN_SEPARATION * inside:
         return None
     return Regimes(low=median(low), high=median(high), low_count=len(low), high_count=len(high))
 
 
+def _log(value: float, unit: float) -> float:
+    """In a unit: rounded alike, whatever the scale of all values is."""
+    ratio = value / unit
+    return math.log(ratio) if 0 < ratio < math.inf else math.log(value) - math.log(unit)
+
+
 def _best_cut(ordered: list[float]) -> tuple[int, float]:
-    """Index of the cut with the smallest spread inside both groups, and that standard deviation."""
-    middle = ordered[len(ordered) // 2]
-    centred = [v - middle for v in ordered]
-    sums = list(accumulate(centred, initial=0.0))
-    squares = list(accumulate((v * v for v in centred), initial=0.0))
+    """Index of the cut with the smallest spread inside both groups, and that standard deviation.
+
+    ordered: around 0, so that squares of large numbers are not subtracted.
+    """
+    sums = list(accumulate(ordered, initial=0.0))
+    squares = list(accumulate((v * v for v in ordered), initial=0.0))
 
     def inside(first: int, last: int) -> float:
         total = sums[last] - sums[first]

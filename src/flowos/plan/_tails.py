@@ -115,7 +115,7 @@ def chance_of(differences: Iterable[int]) -> float:
 
 
 def _excess(r: Round) -> float:
-    return fmean(map(_cost, r.lags))
+    return fmean([_cost(lag) for lag in r.lags])
 
 
 def _cost(lag: float) -> float:

@@ -63,7 +63,7 @@ class ProbeInfo:
     margin: a difference between environments counts as equal up to this share.
     env_charts: charts for a comparison of environments.
     nominal: name and value in data sheets for a case's number in a unit.
-    alone: is it measured in a single environment too?
+    alone: is it measured in a single environment too? between_nodes: and between two nodes?
     """
 
     name: str
@@ -78,6 +78,7 @@ class ProbeInfo:
     env_charts: tuple[Chart, ...] = ()
     nominal: Nominal = no_nominal
     alone: bool = True
+    between_nodes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,13 @@
 
 from flowos.report._convergence import ConvergencePlot, convergence_text
 from flowos.report._csv import csv
+from flowos.report._deployments_text import deployments_text
 from flowos.report._json import json, json_schema, read_json
 from flowos.report._log_text import log_text
 from flowos.report._markdown import markdown
 from flowos.report._progress_line import cut, progress_line
 from flowos.report._report import ChartStep, HeadlineNumber, Report, Section
+from flowos.report._slice_words import accounted_words, asked_words
 from flowos.report._text import runs_text, text, verdicts_text
 from flowos.report._timeline import chrome_trace
 from flowos.report._units import number
@@ -18,12 +20,15 @@ __all__ = [
     "HeadlineNumber",
     "Report",
     "Section",
+    "accounted_words",
+    "asked_words",
     "chrome_trace",
     "convergence_html",
     "convergence_svg",
     "convergence_text",
     "csv",
     "cut",
+    "deployments_text",
     "html",
     "json",
     "json_schema",

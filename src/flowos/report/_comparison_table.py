@@ -1,7 +1,7 @@
 """Arranges comparisons in rows: grouped by probe, worst first, common levels stated once."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from textwrap import wrap
@@ -189,12 +189,9 @@ def _cells(group: VerdictGroup, v: Verdict, notes: dict[str, int]) -> tuple[str,
 
 def _aligned(rows: Sequence[tuple[str, ...]], indent: str) -> Iterator[Sequence[str]]:
     """The lines of each row. The first and the last column wrap; empty columns are dropped."""
-    used = [i for i in range(len(rows[0])) if i < 4 or any(row[i] for row in rows[1:])]
-    widths = {i: max(len(row[i]) for row in rows) for i in used}
-    widths[0] = min(widths[0], _CHANGE_WIDTH)
-    if used[-1] == 5:
-        taken = sum(widths[i] + 2 for i in used[:-1]) + len(indent)
-        widths[5] = max(_LEAST_WIDTH, WIDTH - taken)
+    columns_of_rows = zip(*rows[1:], strict=True)
+    used = [i for i, cells in enumerate(columns_of_rows) if not i or any(cells)]
+    widths = _widths({i: max(len(row[i]) for row in rows) for i in used}, len(indent))
     for row in rows:
         columns = [wrap(row[i], widths[i]) if i in (0, 5) else [row[i]] for i in used]
         lines = []
@@ -203,3 +200,13 @@ def _aligned(rows: Sequence[tuple[str, ...]], indent: str) -> Iterator[Sequence[
             padded = (cell.ljust(widths[i]) for cell, i in zip(cells, used, strict=True))
             lines.append(f"{indent}{'  '.join(padded)}".rstrip())
         yield lines
+
+
+def _widths(full: Mapping[int, int], indent: int) -> dict[int, int]:
+    """Of the columns, which need these: the last has what is left, and the first gives way."""
+    widths = {i: _LEAST_WIDTH if i == 5 else width for i, width in full.items()}
+    left = WIDTH - indent - sum(widths[i] + 2 for i in widths if i)
+    widths[0] = min(widths[0], _CHANGE_WIDTH, max(_LEAST_WIDTH, left))
+    if 5 in widths:
+        widths[5] += max(0, left - widths[0])
+    return widths

@@ -1,4 +1,4 @@
-"""Database of runs, samples, processes, and origins of images.
+"""Database of runs, samples, processes, slices, and origins of images.
 
 SQLite by default, or any SQLAlchemy URL. Loading SQLAlchemy takes a quarter of a second, so it is
 loaded only when a store is opened.
@@ -12,19 +12,30 @@ if TYPE_CHECKING:
     from flowos.store._image_record import ImageRecord
     from flowos.store._store import Store
 
-__all__ = ["ImageRecord", "Store", "default_file", "lies_on_network", "open_store"]
+__all__ = ["ImageRecord", "Store", "default_file", "file_stamp", "lies_on_network", "open_store"]
 
 
-def open_store(url: str | None = None, *, make: bool = True) -> "Store":
+def open_store(url: str | None = None, *, make: bool = True, wait_seconds: float = 30.0) -> "Store":
     """Open a database; create or migrate it if necessary.
 
     url: None for the user's own SQLite file, a path, or any SQLAlchemy URL. make: create a named
-    file that does not exist; the user's own is always created. Raises StoreError if it cannot be
-    created, opened or migrated, or if a newer FlowOS wrote it.
+    file that does not exist; the user's own is always created. wait_seconds: for another program
+    that holds it. Raises StoreError if it cannot be created, opened or migrated, or if a newer
+    FlowOS wrote it.
     """
     from flowos.store._store import opened
 
-    return opened(url, make=make)
+    return opened(url, make=make, wait_seconds=wait_seconds)
+
+
+def file_stamp(url: str | None = None) -> tuple[object, ...] | None:
+    """Another value after each change of an SQLite file; None for a server.
+
+    Raises StoreError if the URL is invalid.
+    """
+    from flowos.store._place import stamp
+
+    return stamp(url)
 
 
 def __getattr__(name: str) -> object:

@@ -8,7 +8,7 @@ results with a fresh one.
 import json
 from collections.abc import Callable
 
-from sqlalchemy import Column, Connection, ForeignKey, Integer, MetaData, Table, Text, text
+from sqlalchemy import Column, Connection, Float, ForeignKey, Integer, MetaData, Table, Text, text
 
 from flowos.model import StoreError
 
@@ -110,12 +110,28 @@ def _processes(connection: Connection) -> None:
     connection.execute(text("DROP TABLE flowos_events"))
 
 
+def _slices(connection: Connection) -> None:
+    """Schema 6: slices of pools."""
+    meta = MetaData()
+    Table(
+        "flowos_slices",
+        meta,
+        Column("number", Integer, primary_key=True, autoincrement=True),
+        Column("id", Text, nullable=False, unique=True),
+        Column("process", Text, nullable=False),
+        Column("asked", Float, nullable=False),
+        Column("body", Text, nullable=False),
+    )
+    meta.create_all(connection)
+
+
 STEPS: tuple[Step, ...] = (
     _first_tables,
     _slice_events,
     _image_names,
     _image_origins,
     _processes,
+    _slices,
 )
 NEWEST = len(STEPS)
 

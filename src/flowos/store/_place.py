@@ -1,5 +1,6 @@
 """Location of the database, and settings of its connections."""
 
+import math
 import os
 import sqlite3
 from contextlib import suppress
@@ -14,7 +15,6 @@ from flowos.model import StoreError
 from flowos.store._errors import missing_driver
 from flowos.store._files import default_file, lies_on_network
 
-WAIT_SECONDS = 30
 _LOCK_KEY = 0x466C6F774F53  # "FlowOS": ours among the server's advisory locks
 
 
@@ -55,19 +55,35 @@ def file_of(url: URL) -> Path | None:
     return Path(url.database)
 
 
+def stamp(given: str | None) -> tuple[object, ...] | None:
+    """See `flowos.store.file_stamp`. Writers append to the file of the write-ahead log."""
+    file = file_of(read_url(given))
+    if file is None:
+        return None
+    return tuple(map(_state_of, (file, file.with_name(f"{file.name}-wal"))))
+
+
+def _state_of(file: Path) -> tuple[int, ...] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def make_folder(file: Path) -> None:
     """Create the folder of the database if it does not exist, with access for its owner only."""
     if not file.parent.exists():
         file.parent.mkdir(mode=0o700, parents=True)
 
 
-def connect(url: URL) -> Engine:
+def connect(url: URL, wait_seconds: float) -> Engine:
     """An engine that waits for other writers. Raises StoreError if the driver is missing."""
     file = file_of(url)
     local = url.get_backend_name() == "sqlite"
-    options: dict[str, Any] = {"connect_args": {"timeout": WAIT_SECONDS}} if local else {}
+    options: dict[str, Any] = {"connect_args": {"timeout": wait_seconds}} if local else {}
     if url.get_backend_name() == "postgresql":
-        options = {"connect_args": {"connect_timeout": WAIT_SECONDS}}
+        options = {"connect_args": {"connect_timeout": math.ceil(wait_seconds)}}
     try:
         engine = create_engine(_as_opened(url, file), pool_pre_ping=not local, **options)
     except (ImportError, NoSuchModuleError) as error:

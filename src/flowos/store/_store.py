@@ -1,4 +1,4 @@
-"""Database of runs, samples, processes, and origins of images.
+"""Database of runs, samples, processes, slices, and origins of images.
 
 Guarantees: once `keep` has returned, the sample is on the disk, so that a crash loses nothing;
 several programs may write at once; every failure is a StoreError of one line. The store uses no
@@ -13,12 +13,12 @@ from typing import Any, Self, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, delete, func, insert, select, text, update
 
-from flowos.model import Process, Run, Sample, StoreError, from_plain, to_plain
+from flowos.model import Process, Run, Sample, SliceRecord, StoreError, from_plain, to_plain
 from flowos.store._errors import place, translated
 from flowos.store._image_record import ImageRecord
 from flowos.store._migrations import NEWEST, check_not_newer, migrate, schema_number
 from flowos.store._place import connect, file_of, lock_schema, make_folder, read_url
-from flowos.store._tables import images, old_image_names, processes, runs, samples
+from flowos.store._tables import images, old_image_names, processes, runs, samples, slices
 
 T = TypeVar("T")
 
@@ -27,13 +27,18 @@ _KEEP_FIRST_PROCESS = (
     " ON CONFLICT (id) DO NOTHING"
 )
 
+_KEEP_LAST_SLICE = (
+    "INSERT INTO flowos_slices (id, process, asked, body) VALUES (:id, :process, :asked, :body)"
+    " ON CONFLICT (id) DO UPDATE SET body = excluded.body"
+)
+
 _KEEP_FIRST = (
     "INSERT INTO flowos_image_origins (digest, body) VALUES (:digest, :body)"
     " ON CONFLICT (digest) DO NOTHING"
 )
 
 
-def opened(url: str | None, *, make: bool) -> "Store":
+def opened(url: str | None, *, make: bool, wait_seconds: float) -> "Store":
     """See `flowos.store.open_store`."""
     where = read_url(url)
     file, new = file_of(where), False
@@ -43,7 +48,7 @@ def opened(url: str | None, *, make: bool) -> "Store":
             if new and not make:
                 raise StoreError(f"there is no store {file}: mend the path given with --store")
             make_folder(file)
-    store = Store(connect(where), where, is_new=new)
+    store = Store(connect(where, wait_seconds), where, is_new=new)
     try:
         store._make_ready()
     except BaseException:
@@ -127,10 +132,39 @@ class Store:
         with self._writing("keep a process in") as connection:
             connection.execute(text(_KEEP_FIRST_PROCESS), row)
 
-    def processes(self, limit: int | None = None) -> tuple[Process, ...]:
-        """The stored processes, newest first, at most `limit` of them."""
+    def processes(self, limit: int | None = None, skip: int = 0) -> tuple[Process, ...]:
+        """The stored processes, newest first: at most `limit` of them, without the first ones."""
         query = select(processes.c.body).order_by(processes.c.started.desc(), processes.c.id.desc())
-        return tuple(self._read(Process, body) for (body,) in self._rows(query.limit(limit)))
+        rows = self._rows(query.limit(limit).offset(skip))
+        return tuple(self._read(Process, body) for (body,) in rows)
+
+    def process(self, id_: str) -> Process | None:
+        """The stored process with exactly this id."""
+        rows = self._rows(select(processes.c.body).where(processes.c.id == id_))
+        return self._read(Process, rows[0][0]) if rows else None
+
+    def keep_slice(self, record: SliceRecord) -> None:
+        """Store the record of a slice that is over, or what became known of it later."""
+        row = {
+            "id": record.id,
+            "process": record.process,
+            "asked": record.asked,
+            "body": _text(record),
+        }
+        with self._writing("keep a slice in") as connection:
+            connection.execute(text(_KEEP_LAST_SLICE), row)
+
+    def slices(
+        self, limit: int | None = None, skip: int = 0, *, process: str | None = None
+    ) -> tuple[SliceRecord, ...]:
+        """The stored slices, newest first: at most `limit` of them, without the first ones.
+
+        process: of this one alone.
+        """
+        query = select(slices.c.body).order_by(slices.c.asked.desc(), slices.c.id.desc())
+        query = query if process is None else query.where(slices.c.process == process)
+        rows = self._rows(query.limit(limit).offset(skip))
+        return tuple(self._read(SliceRecord, body) for (body,) in rows)
 
     def keep_image(self, image: ImageRecord) -> ImageRecord:
         """Store the origin of an image unless its digest has one; return the stored origin."""
@@ -154,14 +188,22 @@ class Store:
         with self._writing("forget the old names of images in") as connection:
             connection.execute(delete(old_image_names))
 
-    def runs(self, limit: int | None = None) -> tuple[Run, ...]:
-        """The stored runs, newest first, at most `limit` of them."""
-        query = select(runs.c.body).order_by(runs.c.number.desc()).limit(limit)
+    def runs(self, limit: int | None = None, skip: int = 0) -> tuple[Run, ...]:
+        """The stored runs, newest first: at most `limit` of them, without the first ones."""
+        query = select(runs.c.body).order_by(runs.c.number.desc()).limit(limit).offset(skip)
         return tuple(self._read(Run, body) for (body,) in self._rows(query))
 
-    def counts(self) -> dict[str, int]:
-        """Number of stored samples of each run, by its id."""
+    def sizes(self) -> tuple[int, int, int]:
+        """Number of stored runs, processes and slices."""
+        tables = (runs, processes, slices)
+        counted = (self._rows(select(func.count()).select_from(table)) for table in tables)
+        many_runs, many_processes, many_slices = (int(row[0]) for (row,) in counted)
+        return many_runs, many_processes, many_slices
+
+    def counts(self, ids: Sequence[str] | None = None) -> dict[str, int]:
+        """Number of stored samples of each run, by its id. ids: of these runs alone."""
         query = select(samples.c.run, func.count()).group_by(samples.c.run)
+        query = query if ids is None else query.where(samples.c.run.in_(ids))
         return {run: number for run, number in self._rows(query)}
 
     def run(self, ref: str) -> Run:

@@ -1,6 +1,6 @@
 """The current tables. `_migrations.py` brings older databases to them."""
 
-from sqlalchemy import Column, ForeignKey, Index, Integer, MetaData, Table, Text
+from sqlalchemy import Column, Float, ForeignKey, Index, Integer, MetaData, Table, Text
 
 metadata = MetaData()
 
@@ -38,6 +38,16 @@ processes = Table(
     Column("id", Text, nullable=False, unique=True),
     Column("started", Text, nullable=False),
     Column("host", Text, nullable=False),
+    Column("body", Text, nullable=False),
+)
+
+slices = Table(
+    "flowos_slices",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=True),
+    Column("id", Text, nullable=False, unique=True),
+    Column("process", Text, nullable=False),
+    Column("asked", Float, nullable=False),
     Column("body", Text, nullable=False),
 )
 

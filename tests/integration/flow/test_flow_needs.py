@@ -79,7 +79,7 @@ def test_nothing_else_of_the_slice_runs_beside_a_task_that_is_alone() -> None:
         (fo.Needs(cores=1, ranks=99), "needs 1 cores for each of 99 ranks, the slice has 2"),
         (fo.Needs(memory_bytes=10**18), "needs 1000000000000000000 bytes, the node has"),
         (fo.Needs(gpus=99), "needs 99 GPUs, the node has"),
-        (fo.Needs(devices=("/dev/none",)), "needs /dev/none, which the node lacks"),
+        (fo.Needs(devices={"fpga": 1}), "task 'f' needs 1 fpga, node "),
     ],
 )
 def test_a_task_that_could_never_start_is_refused_at_once(needs: fo.Needs, words: str) -> None:

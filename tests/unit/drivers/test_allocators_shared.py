@@ -52,6 +52,16 @@ def test_nodes_have_to_have_what_is_asked_of_each() -> None:
     assert lacking(Ask(), ()) == "1 nodes asked for, 0 of 0 have what each has to have"
 
 
+def test_a_device_that_no_node_has_is_named_with_the_nearest() -> None:
+    nodes = [NodeInfo(name="n1", cores=2, gpus=1, devices=(("gpu", 1), ("fpga", 2), ("nic", 1)))]
+    assert lacking(Ask(devices={"fpga": 2, "nic": 1}), nodes) == ""
+    assert lacking(Ask(devices={"fgpa": 1}), nodes) == (
+        "no node has a device 'fgpa'; did you mean 'fpga'?"
+    )
+    assert lacking(Ask(devices={"x": 1}), nodes) == "no node has a device 'x'; they have fpga, nic"
+    assert lacking(Ask(devices={"fpga": 3}), nodes).endswith("3 fpga asked for, n1 has 2")
+
+
 def test_where_nodes_are_to_each_other_is_refused() -> None:
     refuse_topology("X", Ask())
     with pytest.raises(SliceRefused, match="topology='pack': X does not place nodes"):

@@ -7,12 +7,14 @@ from flowos.drivers.images import dockerfile
 STAGES = """\
 # syntax=docker/dockerfile:1
 ARG WHICH=12
-from --platform=linux/amd64 tools AS first
+from --platform=linux/amd64 tools as first
 FROM first
+FROM
 FROM scratch
 FROM debian:$WHICH
-FROM debian:12 as last
+FROM debian:12 AS last
 FROM tools
+FROM last
 """
 
 
@@ -20,7 +22,9 @@ def test_the_images_that_a_recipe_begins_with_are_named_once() -> None:
     assert dockerfile.bases(STAGES) == ("tools", "debian:12")
 
 
-@pytest.mark.parametrize("text", ["", "RUN true\n", "# FROM x\n", "RUN echo \\\n FROM x\n"])
+@pytest.mark.parametrize(
+    "text", ["", "FROM\n", "RUN true\n", "# FROM x\n", "RUN echo \\\n FROM x\n"]
+)
 def test_a_recipe_without_from_is_none(text: str) -> None:
     with pytest.raises(ValueError, match="no FROM in it: say what the image begins with"):
         dockerfile.bases(text)
@@ -39,6 +43,7 @@ def test_a_recipe_without_from_is_none(text: str) -> None:
         ('COPY ["a", "/to"]', ()),
         ("ADD https://x.org/a git@x.org:a.git /to", ()),
         ("COPY <<END /to\nEND", ()),
+        ("RUN <<END\nCOPY a /to\nEND", ()),
         ("COPY a /to\nFROM second", ()),
         ("RUN COPY a /to", ()),
     ],

@@ -24,9 +24,12 @@ def test_the_token_is_that_of_the_order_alone() -> None:
     def token(order: VmOrder) -> Any:
         return creation(PLAIN, order, "")["ex_clienttoken"]
 
-    others = (replace(ORDER, node="c2"), replace(ORDER, nonce="08"), replace(ORDER, cluster="x"))
+    others = (
+        *(replace(ORDER, node="c2"), replace(ORDER, nonce="08"), replace(ORDER, cluster="x")),
+        *(replace(ORDER, cluster="bo", node="xc1"), replace(ORDER, node="c10", nonce="7")),
+    )
     assert token(ORDER) == token(replace(ORDER))
-    assert len({token(ORDER), *map(token, others)}) == 4
+    assert len({token(ORDER), *map(token, others)}) == 6
 
 
 def test_what_a_table_says_is_asked_for() -> None:
@@ -53,6 +56,7 @@ def test_machines_are_found_by_their_cluster() -> None:
 @pytest.mark.parametrize(
     ("endpoint", "host", "port", "secure"),
     [
+        ("https://cloud.example:8443", "cloud.example", 8443, True),
         ("http://127.0.0.1:5000", "127.0.0.1", 5000, False),
         ("http://cloud.example", "cloud.example", 80, False),
         ("https://cloud.example/", "cloud.example", 443, True),

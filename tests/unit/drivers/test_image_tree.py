@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flowos.drivers.images import CONFIG
 from flowos.drivers.images.tree import (
-    CONFIG,
     Content,
     File,
     Folder,

@@ -5,7 +5,7 @@ from pathlib import PurePath
 import pytest
 
 from flowos.drivers import LAUNCHERS, family_of, launcher_named
-from flowos.drivers.launchers.srun import Srun
+from flowos.drivers.launchers.srun import Srun, read_types, refusal_of_types, types_words
 from flowos.model import Launch, LaunchFailed, Needs
 
 INNER = ("/opt/flowos-init", "/tmp/flowos-7/abc/0", "--", "./program", "a b", "-n")
@@ -124,16 +124,66 @@ def test_a_guard_is_seen_by_the_other_mpi_only_and_asks_no_name_server() -> None
 
 
 @pytest.mark.parametrize(
-    ("mpi", "options"),
-    [("openmpi", "--mpi=pmix -n 4"), ("mpich", "--mpi=pmi2 -n 4"), ("", "--mpi=none -n 1")],
+    ("mpi", "options", "lost"),
+    [
+        ("openmpi", "--mpi=pmix -n 5", "--ntasks-per-node=3"),
+        ("mpich", "--mpi=pmi2 -n 5", "--ntasks-per-node=3"),
+        ("", "--mpi=none -n 1", "--no-kill"),
+    ],
 )
-def test_srun_starts_a_step_with_what_the_mpi_of_the_program_speaks(mpi: str, options: str) -> None:
-    launch = Launch(argv=("x",), ranks=4 if mpi else 1, needs=Needs(cores=2))
+def test_srun_starts_a_step_with_what_the_mpi_of_the_program_speaks(
+    mpi: str, options: str, lost: str
+) -> None:
+    launch = Launch(argv=("x",), ranks=5 if mpi else 1, needs=Needs(cores=2))
     step = Srun(job="17", mpi=mpi, nodes=("n1", "n2"))
     assert step.wrap(("x",), launch) == (
         *f"srun --jobid=17 --overlap {options} --nodes=2 --nodelist=n1,n2".split(),
-        *("--cpus-per-task=2", "--kill-on-bad-exit=1", "--no-kill", "x"),
+        *("--cpus-per-task=2", "--kill-on-bad-exit=1", lost, "x"),
     )
+
+
+TYPES = {  # of Slurm 19.05, 22.05 and 26.05
+    "srun: MPI types are...\nsrun: cray_shasta\nsrun: none\nsrun: pmi2\nsrun: pmix_v3\n": (
+        *("cray_shasta", "none", "pmi2", "pmix_v3"),
+    ),
+    "MPI plugin types are...\n\tpmix\n\tnone\n\tpmi2\nspecific pmix plugin versions available: "
+    "pmix_v4\n": ("pmix", "none", "pmi2"),
+    "MPI plugin types are...\n\tnone\n": ("none",),
+    "srun: error: nothing of the kind\n": (),
+}
+
+
+@pytest.mark.parametrize(("text", "types"), TYPES.items())
+def test_srun_lists_what_it_speaks(text: str, types: tuple[str, ...]) -> None:
+    assert types_words() == ("srun", "--mpi=list")
+    assert read_types(text) == types
+
+
+@pytest.mark.parametrize(
+    ("mpi", "types", "says"),
+    [
+        ("openmpi", ("none", "pmix_v3"), ""),
+        ("mpich", ("pmi2",), ""),
+        ("", ("none",), ""),
+        ("mpich", (), ""),
+        (
+            "openmpi",
+            ("none", "pmi2"),
+            "srun here has no --mpi=pmix, which ranks of Open MPI need (none, pmi2); have the site "
+            "install Slurm's plugin mpi/pmix, or build the program with MPICH and its like",
+        ),
+        (
+            "mpich",
+            ("none", "cray_shasta"),
+            "srun here has no --mpi=pmi2, which ranks of MPICH and its like need (none, "
+            "cray_shasta); have the site install Slurm's plugin mpi/pmi2",
+        ),
+    ],
+)
+def test_an_mpi_that_srun_does_not_speak_with_is_refused_with_what_mends_it(
+    mpi: str, types: tuple[str, ...], says: str
+) -> None:
+    assert refusal_of_types(mpi, types) == says
 
 
 @pytest.mark.parametrize(("binds", "options"), [(True, ("--cpu-bind=none",)), (False, ())])
@@ -165,6 +215,12 @@ def test_srun_guards_its_ranks_as_the_mpirun_of_their_mpi_does() -> None:
         assert launcher_named(f"srun-{mpi}").guards == launcher_named(mpi).guards
         assert family_of(f"srun-{mpi}") == mpi
     assert (launcher_named("srun").guards, family_of("srun")) == ((), None)
+
+
+def test_ranks_in_an_image_ask_for_no_file_that_only_the_node_has() -> None:
+    inside = Srun(mpi="openmpi", in_image=True).guards
+    assert inside == (*Srun(mpi="openmpi").guards, ("PMIX_MCA_gds", "hash"))
+    assert Srun(mpi="mpich", in_image=True).guards == Srun(mpi="mpich").guards
 
 
 def test_srun_sees_which_cluster_it_is_of_but_no_job_around_us() -> None:

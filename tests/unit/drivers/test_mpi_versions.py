@@ -9,6 +9,7 @@ from flowos.drivers import (
     incompatibility,
     mpi_said,
     mpis_in_files,
+    other_mpi,
     wrong_mpirun,
 )
 
@@ -171,3 +172,37 @@ def test_a_starter_of_another_mpi_than_asked_for_is_refused_by_what_it_says() ->
     intel = wrong_mpirun("intel", "mpiexec", says)
     assert intel is not None
     assert intel.text == "'mpiexec' is of Open MPI 4.1.4, not of Intel MPI"
+
+
+@pytest.mark.parametrize(
+    ("launcher", "libraries", "built_with"),
+    [
+        ("openmpi", ("libm.so.6", "libmpich.so.12", "libc.so.6"), "MPICH (libmpich.so.12)"),
+        ("openmpi", ("libmpifort.so.12", "libmpi.so.12"), "MPICH (libmpi.so.12)"),
+        ("mpich", ("libmpi_mpifh.so.40", "libmpi.so.40"), "Open MPI (libmpi.so.40)"),
+        ("intel", ("libmpi.so.40",), "Open MPI (libmpi.so.40)"),
+    ],
+)
+def test_a_program_that_is_linked_with_another_mpi_is_refused_with_what_mends_it(
+    launcher: str, libraries: tuple[str, ...], built_with: str
+) -> None:
+    reason = other_mpi(launcher, "./solve", libraries)
+    assert reason is not None
+    assert reason.text.startswith(f"'./solve' was built with {built_with}, and is to be started as")
+    assert reason.remedy.startswith(f"ask for {built_with.partition(' (')[0]} (mpi=")
+
+
+@pytest.mark.parametrize(
+    ("launcher", "libraries"),
+    [
+        ("openmpi", ("libc.so.6",)),
+        ("openmpi", ("libmpi.so.40", "libmpich.so.12")),
+        ("mpich", ("libmpi.so.12",)),
+        ("mvapich", ("libmpi.so.12",)),
+        ("other", ("libmpi.so.12",)),
+    ],
+)
+def test_a_program_that_does_not_show_another_mpi_is_started(
+    launcher: str, libraries: tuple[str, ...]
+) -> None:
+    assert other_mpi(launcher, "./solve", libraries) is None

@@ -11,9 +11,9 @@ IMAGE = Image(form="squashfs", digest="sha256:x", source=PurePath("/images/x.sqf
 
 def test_a_runtime_enters_the_overlay_in_namespaces_that_flowos_init_makes() -> None:
     laid = overlaid(IMAGE, AT)
-    assert (laid.form, laid.source, laid.digest) == ("folder", AT / "overlay/root", "sha256:x")
+    assert (laid.form, laid.source, laid.digest) == ("folder", AT / "overlay-root", "sha256:x")
     argv = in_overlay(("bwrap", "--ro-bind", str(laid.source), "/"), laid, INIT)
-    assert argv[:4] == ("/init", "--overlay", str(AT / "overlay"), "--")
+    assert argv[:4] == ("/init", "--overlay", str(AT), "--")
     assert argv[4:] == ("bwrap", "--ro-bind", str(laid.source), "/")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from flowos.drivers import Runtime, runtime_named
+from flowos.drivers import LinkStep, Runtime, SetupStep, runtime_named
 from flowos.model import Argv, Environment, Facts, Form, Image, Launch, LaunchFailed, Pairs, Tool
 
 GOLDEN = Path(__file__).parents[2] / "golden/runtimes"
@@ -52,9 +52,15 @@ def lines(
     source = PurePath("/images/deb" if form == "folder" else f"/images/deb.{form}")
     image = Image(form=form, digest="sha256:0", source=source)
     env = Environment(image=runtime.entered(image, MOUNT), binds=binds, devices=devices)
-    yield from (step.launch.argv for step in runtime.setup(image, MOUNT))
+    yield from map(words_of, runtime.setup(image, MOUNT))
     yield runtime.wrap(INNER, Launch(argv=INNER[3:], env=env, terminal=terminal), AT)
     yield from (launch.argv for launch in runtime.teardown(image, MOUNT))
+
+
+def words_of(step: SetupStep | LinkStep) -> Argv:
+    if isinstance(step, LinkStep):
+        return ("(link)", str(step.link), str(step.target))
+    return step.launch.argv
 
 
 def check(name: str, argvs: Iterator[Argv]) -> None:
@@ -123,6 +129,7 @@ def test_the_faster_squashfuse_is_used_where_there_is_one() -> None:
 
 def test_squashfuse_stays_in_the_foreground_while_the_image_is_used() -> None:
     (step,) = BWRAP.setup(Image(form="squashfs", digest="", source=PurePath("/a.sqfs")), MOUNT)
+    assert isinstance(step, SetupStep)
     assert step.stays
     assert step.launch.argv == ("/usr/bin/squashfuse_ll", "-f", "/a.sqfs", str(MOUNT))
 

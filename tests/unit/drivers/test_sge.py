@@ -16,6 +16,7 @@ from flowos.drivers.allocators.sge import (
     SgeQueue,
     cancel_words,
     hold_words,
+    job_name,
     jobs_words,
     nodes_words,
     parallel_words,
@@ -31,6 +32,7 @@ from flowos.drivers.allocators.sge import (
     read_reason,
     reason_words,
     refusal,
+    start_words,
     state_text,
     whole_nodes,
 )
@@ -60,11 +62,24 @@ def test_without_cores_a_node_is_a_slot() -> None:
 
 
 def test_times_and_memory_are_asked_of_grid_engine() -> None:
-    limited = replace(POOL, max_seconds=50.0)
-    assert hold_words(limited, Ask(seconds=60.0, memory_bytes=1 << 30), "n", ())[-2:] == (
-        *("-l", "h_rt=50,mem_total=1073741824"),
+    limited = replace(POOL, max_seconds=60.0)
+    assert hold_words(limited, Ask(seconds=70.0, memory_bytes=1 << 30), "n", ())[-2:] == (
+        *("-l", "h_rt=60,mem_total=1073741824"),
     )
-    assert hold_words(POOL, Ask(seconds=0.2, memory_bytes=1), "n", ())[-1] == "h_rt=1,mem_total=1"
+    assert hold_words(POOL, Ask(seconds=0.2, memory_bytes=1), "n", ())[-1] == "h_rt=60,mem_total=1"
+
+
+def test_further_nodes_are_none_of_those_that_are_held() -> None:
+    words = hold_words(POOL, Ask(nodes=2), "n", (), ("n1", "n2"))
+    assert words[-2:] == ("-l", "hostname=!(n1|n2)")
+
+
+def test_a_task_starts_on_a_node_of_the_job() -> None:
+    assert start_words("n2", ("true", "x")) == (
+        *("qrsh", "-inherit", "-noshell"),
+        *("n2", "true", "x"),
+    )
+    assert job_name("c-1") == "flowos-c-1"
 
 
 def test_what_is_asked_is_asked_by_name() -> None:
@@ -101,6 +116,7 @@ def test_a_job_whose_tasks_differ_is_in_the_state_of_the_first() -> None:
 
 def test_an_answer_without_jobs_has_none_and_one_that_is_no_xml_is_refused() -> None:
     assert read_jobs("Welcome!\n<?xml version='1.0'?>\n<job_info><job_list/></job_info>\n") == ()
+    assert read_jobs("<job_info/>") == ()
     with pytest.raises(SliceRefused, match="Grid Engine answers no XML"):
         read_jobs("Welcome!")
 
@@ -182,6 +198,7 @@ def test_parallel_environments_are_read_with_their_rule(version: str) -> None:
 def test_why_a_job_waits_is_read_where_the_scheduler_keeps_it(version: str, reason: str) -> None:
     assert read_reason(printed(version, "qstat_reason.txt")) == reason
     assert read_reason("") == ""
+    assert read_reason("scheduling info:            There are no messages available\n") == ""
 
 
 @pytest.mark.parametrize(
@@ -248,7 +265,9 @@ def test_the_rule_of_an_environment_says_how_many_slots_a_node_gives() -> None:
     assert whole_nodes(POOL, Ask(nodes=2), NODES) == replace(POOL, cores=4)
     one = replace(NODES, rule="$pe_slots")
     assert whole_nodes(POOL, Ask(), one) == replace(POOL, cores=1)
-    assert whole_nodes(replace(POOL, cores=2), Ask(cores=3), one) == replace(POOL, cores=3)
+    for ours, asked in ((2, 3), (3, 2)):
+        pool = replace(POOL, cores=ours)
+        assert whole_nodes(pool, Ask(cores=asked), one) == replace(POOL, cores=3)
     assert whole_nodes(POOL, Ask(nodes=2), one) == (
         "parallel environment 'nodes' gives slots of one node"
     )
@@ -273,7 +292,7 @@ def test_the_rule_of_an_environment_says_how_many_slots_a_node_gives() -> None:
             Ask(cores=5),
             QUEUE,
             NODES,
-            "5 cores asked for, parallel environment 'nodes' gives 4 of each node",
+            "5 cores asked for, parallel environment 'nodes' has 4 of each node",
         ),
         (
             Ask(seconds=3601.0),
@@ -296,6 +315,12 @@ def test_the_rule_of_an_environment_says_how_many_slots_a_node_gives() -> None:
             "FALSE)",
         ),
         (
+            Ask(lease_seconds=5.0),
+            QUEUE,
+            NODES,
+            "lease_seconds: what it holds ends with this program",
+        ),
+        (
             Ask(topology="pack"),
             QUEUE,
             NODES,
@@ -307,3 +332,10 @@ def test_what_grid_engine_would_let_wait_for_ever_is_refused(
     ask: Ask, queue: SgeQueue, parallel: SgeParallel, complaint: str
 ) -> None:
     assert refusal(replace(POOL, cores=4), ask, queue, parallel) == complaint
+
+
+def test_where_no_cores_are_said_a_node_has_one() -> None:
+    assert refusal(POOL, Ask(nodes=4, cores=1), QUEUE, replace(NODES, slots=4)) == ""
+    assert refusal(POOL, Ask(cores=2), QUEUE, NODES) == (
+        "2 cores asked for, parallel environment 'nodes' has 1 of each node"
+    )

@@ -17,12 +17,14 @@ from flowos.drivers.allocators.slurm import (
     SlurmRecord,
     cancel_words,
     hold_words,
+    is_up,
     jobs_words,
     keep_words,
     nodes_words,
     partition_of,
     partitions_words,
     phase_of,
+    ping_words,
     read_complaint,
     read_jobs,
     read_mpi_types,
@@ -80,6 +82,13 @@ def test_all_that_a_pool_and_a_request_say_is_asked_of_slurm() -> None:
         "--time=0-02:00:00",
         "--switches=1",
     )
+    packed = Ask(topology="pack")
+    assert hold_words(POOL, packed, "n", ())[-1] == "--contiguous"
+    assert hold_words(POOL, packed, "n", (), True) == hold_words(POOL, Ask(), "n", ())
+    more = replace(pool, gres="gpu:a100:2,fpga:1,nic")
+    assert hold_words(more, Ask(gpus=1, devices={"fpga": 2}), "n", ())[13] == (
+        "--gres=gpu:a100:2,nic,fpga:2"
+    )
     assert hold_words(POOL, Ask(gpus=1, memory_bytes=1), "n", ())[9:] == (
         "--gres=gpu:1",
         "--mem=1M",
@@ -88,6 +97,12 @@ def test_all_that_a_pool_and_a_request_say_is_asked_of_slurm() -> None:
     assert hold_words(pool, shorter, "n", ())[-4:] == (
         *("--gres=fpga:1", "--mincpus=3", "--time=0-00:02:00", "--spread-job"),
     )
+
+
+def test_a_controller_is_up_if_one_of_several_is() -> None:
+    assert " ".join(ping_words()) == "scontrol ping"
+    assert is_up("Slurmctld(primary) at a is DOWN\nSlurmctld(backup) at b is UP")
+    assert not is_up("Slurmctld(primary) at UPPER is DOWN")
 
 
 def test_nodes_are_given_back() -> None:
@@ -100,6 +115,7 @@ def test_what_is_asked_is_asked_in_columns() -> None:
         "squeue --noheader --states=all --jobs=17 --format=%A|%T|%N|%L|%M|%r"
     )
     assert jobs_words(name="flowos-1")[3] == "--name=flowos-1"
+    assert " ".join(nodes_words()) == " ".join(nodes_words("x")).replace(" --partition=x", "")
     assert " ".join(nodes_words("main")) == (
         "sinfo --noheader --Node --partition=main --format=%N|%T|%c|%m|%G|%E"
     )
@@ -293,7 +309,7 @@ def test_a_complaint_says_whether_it_can_help_to_try_again(kind: str, text: str,
 
 CLUSTER = (
     partition("main", nodes=3, max_seconds=3600.0, is_default=True),
-    partition("long", nodes=8, max_nodes=2, accounts=("physics", "bio")),
+    partition("long", nodes=8, max_nodes=2, accounts=("physics", "bio"), qos=("high",)),
     partition("off", is_up=False),
 )
 
@@ -306,7 +322,11 @@ CLUSTER = (
         ({"partition": "off"}, "partition 'off' is not up"),
         (
             {"partition": "long", "account": "art"},
-            "partition 'long' is not for account 'art', but for physics, bio",
+            "partition 'long' is not for account 'art'; it is for physics, bio",
+        ),
+        (
+            {"partition": "long", "account": "bio", "qos": "hihg"},
+            "partition 'long' is not for qos 'hihg'; did you mean 'high'?",
         ),
     ],
 )
@@ -349,11 +369,11 @@ def test_nodes_have_to_have_what_is_asked_of_each_and_what_the_pool_says() -> No
     assert too_few(POOL, Ask(nodes=2, gpus=1), (plain, gpu)) == (
         "2 nodes asked for, 1 of 2 have what each has to have: 1 GPUs asked for, n1 has 0"
     )
-    assert too_few(POOL, Ask(devices=(("nic", 1),)), (plain, gpu)) == (
-        "1 nodes asked for, 0 of 2 have what each has to have: 1 nic asked for, n1 has 0"
+    assert too_few(POOL, Ask(devices={"nic": 1}), (plain, gpu)) == (
+        "no node has a device 'nic'; they have none"
     )
     pool = Pool(name="c", kind="slurm", gres="gpu:a100:3", cores=4)
-    assert too_few(pool, Ask(gpus=1), (gpu,)).endswith("3 gpu asked for, g1 has 2")
+    assert too_few(pool, Ask(gpus=1), (gpu,)).endswith("3 GPUs asked for, g1 has 2")
     assert too_few(pool, Ask(cores=5), (gpu,)).endswith("5 cores asked for, g1 has 4")
     assert too_few(POOL, Ask(), ()) == "1 nodes asked for, 0 of 0 have what each has to have"
 

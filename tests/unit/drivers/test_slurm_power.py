@@ -33,24 +33,28 @@ c2|idle+cloud+powered_down|Unknown|none
 c3|idle+cloud+powering_down|2026-11-23T09:42:28|{OURS}
 c4|idle+cloud+drain+not_responding+powering_up|2026-11-23T09:42:28|{OURS}
 c5|down+cloud+powered_down+not_responding|2026-11-23T09:42:28|ResumeTimeout reached
-c6|idle+cloud|Unknown|none
+c6|idle+cloud|Unknown|none{" "}
 c7|IDLE+CLOUD+DRAIN~|2026-11-23T09:42:28|fan broken
 c8|idle+cloud+power_down+not_responding|Unknown|none
 c9|idle+cloud+powered_down|2026-11-23T09:42:28|ResumeTimeout reached
+c10|down+cloud+not_responding|2026-11-23T09:42:28|Not responding
 n1|down+not_responding|2026-11-23T09:42:28|ResumeTimeout reached
+n2|idle|Unknown|none
 """
 STATES = read_power(SHOWN)
 
 
 def test_a_machine_belongs_to_a_node_that_is_up_or_comes_up() -> None:
-    assert set(STATES) == {"n1"} | {f"c{number}" for number in range(1, 10)}
+    assert set(STATES) == {"n1", "n2"} | {f"c{number}" for number in range(1, 11)}
     owns = {name for name, state in STATES.items() if state.owns_machine}
-    assert owns == {"c1", "c4", "c6", "c7", "n1"}
+    assert owns == {"c1", "c4", "c6", "c7", "c10", "n1", "n2"}
     assert {name for name, state in STATES.items() if state.is_up} == {"c6", "c7"}
 
 
 def test_nodes_that_are_given_to_no_job() -> None:
-    assert {name for name, state in STATES.items() if state.is_out} == {*("c4", "c5", "c7", "n1")}
+    assert {name for name, state in STATES.items() if state.is_out} == {
+        *("c4", "c5", "c7", "c10", "n1")
+    }
     assert {name for name, state in STATES.items() if state.timed_out} == {"c5", "n1"}
     assert STATES["c6"] == PowerState(node="c6", flags=frozenset({"idle", "cloud"}))
 
@@ -66,6 +70,7 @@ def test_nodes_that_are_given_to_no_job() -> None:
         ("n1", "2026-12-01", "2026-12-01", False),
         ("c6", "2026-12-01", "2026-12-01", False),
         ("c7", "2026-12-01", "2026-12-01", False),
+        ("c10", "2026-12-01", "2026-12-01", False),
     ],
 )
 def test_a_node_is_due_when_its_reason_says_so(
@@ -77,10 +82,12 @@ def test_a_node_is_due_when_its_reason_says_so(
 @pytest.mark.parametrize(
     ("node", "early", "late"),
     [
+        ("c3", "leave", "leave"),
         ("c4", "wait", "back"),
         ("c5", "say", "back"),
         ("c6", "leave", "leave"),
         ("c7", "leave", "leave"),
+        ("c10", "leave", "leave"),
         ("hidden", "wait", "back"),
     ],
 )
@@ -97,6 +104,13 @@ def test_a_reason_says_when_the_node_is_due() -> None:
     assert comment_for("c1", "quota:\n no") == "FlowOS: node c1: quota: no"
 
 
+@pytest.mark.parametrize(
+    "reason", [f"see {OURS}", f"{OURS} (ada: leave it)", "FlowOS: x; again at "]
+)
+def test_a_reason_that_a_person_changed_says_nothing_of_when(reason: str) -> None:
+    assert PowerState(node="c1", flags=frozenset({"drain"}), reason=reason).again_at == ""
+
+
 def test_a_comment_of_ours_is_read_among_others() -> None:
     ours = comment_for("c1", "quota: no")
     assert read_comment(f"  \nbe quick\nsee FlowOS: x\n{ours}   \n") == "node c1: quota: no"
@@ -104,7 +118,7 @@ def test_a_comment_of_ours_is_read_among_others() -> None:
 
 
 def test_the_clusters_name_is_read_of_its_settings() -> None:
-    text = "Configuration data\nClusterName             = box\nSlurmUser = me(1)\n"
+    text = "Not ClusterName = x\nClusterName             = box\nSlurmUser = me(1)\n"
     assert read_cluster(text) == "box"
     assert read_cluster("Welcome\n") == ""
 

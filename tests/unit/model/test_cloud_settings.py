@@ -141,7 +141,7 @@ def test_a_size_fits_if_it_has_at_least_what_is_asked_for(
 ) -> None:
     size = VmSize(
         cloud="ec2",
-        size="small",
+        name="small",
         vcpus=4,
         memory_bytes=8,
         gpus=1,

@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flowos.model import Needs, WiringError, task
+from flowos.model import Ask, Needs, WiringError, task
 
 
 @pytest.mark.parametrize(("name", "value"), [("cores", 0), ("ranks", 0), ("gpus", -1)])
@@ -23,14 +23,45 @@ def test_a_need_below_its_least_is_refused_by_name(name: str, value: int) -> Non
         ("ranks", None, "a whole number"),
         ("memory_bytes", 1e9, "a whole number"),
         ("gpus", float("nan"), "a whole number"),
-        ("devices", "/dev/x", "a tuple of texts"),
-        ("devices", (1,), "a tuple of texts"),
         ("alone", 1, "True or False"),
     ],
 )
 def test_a_need_of_another_type_is_refused_by_name(name: str, value: Any, words: str) -> None:
     with pytest.raises(ValueError, match=rf"Needs\({name}=.*\): expected {words}"):
         Needs(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("devices", "words"),
+    [
+        ("fpga", "devices='fpga'; expected a count for each name: {'fpga': 1}"),
+        (("/dev/x",), r"devices=\('/dev/x',\); expected a count for each name"),
+        (1, "devices=1; expected a count"),
+        ((("fpga", 1), ("fpga", 2)), "devices=.*; expected a count for each name"),
+        ({"fpga": -1}, "devices: fpga=-1; expected a positive int"),
+        ({"fpga": 0}, "devices: fpga=0; expected a positive int"),
+        ({"fpga": True}, "devices: fpga=True; expected a positive int"),
+        ({"fp ga": 1}, "devices: 'fp ga'; expected letters, digits, _- "),
+        ({"fp,ga": 1}, "devices: 'fp,ga'; expected letters"),
+        ({"-ga": 1}, "devices: '-ga'; expected letters"),
+        ({"9": 1}, "devices: '9'; expected letters"),
+        ({"": 1}, "devices: ''; expected letters"),
+        ({"é": 1}, "devices: 'é'; expected letters"),
+        ({1: 1}, "devices: 1; expected letters"),
+        ({"gpu": 1}, "devices: 'gpu'; GPUs have a number of their own, gpus="),
+    ],
+)
+def test_devices_that_cannot_be_are_refused_by_name(devices: Any, words: str) -> None:
+    for noun in (Needs, Ask):
+        with pytest.raises(ValueError, match=words):
+            noun(devices=devices)
+
+
+def test_devices_are_kept_by_name_whatever_their_order() -> None:
+    needs = Needs(devices={"nic-2": 1, "fpga": 2})
+    assert needs == Needs(devices=(("fpga", 2), ("nic-2", 1)))
+    assert needs.device_counts == (("fpga", 2), ("nic-2", 1))
+    assert hash(needs) != hash(Needs())
 
 
 def test_a_whole_number_of_numpy_is_one() -> None:
@@ -56,3 +87,12 @@ def test_what_are_no_needs_is_refused_when_the_task_is_made() -> None:
 
 def test_a_task_needs_one_core_unless_it_says_more() -> None:
     assert Needs() == Needs(cores=1, ranks=1, gpus=0, memory_bytes=0)
+
+
+def test_ranks_are_on_as_many_nodes_as_they_are_at_most() -> None:
+    assert Needs(ranks=2, nodes=np.int64(2)).nodes == 2  # type: ignore[arg-type]
+    assert Needs(ranks=2).nodes is None
+    with pytest.raises(ValueError, match=r"Needs\(nodes=3\): more than its ranks, 2"):
+        Needs(ranks=2, nodes=3)
+    with pytest.raises(ValueError, match=r"Needs\(nodes=0\): at least 1"):
+        Needs(nodes=0)

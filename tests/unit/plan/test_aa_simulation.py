@@ -107,7 +107,7 @@ def test_a_case_stalls_in_its_share_of_turns_or_processes() -> None:
     processes = rates(still, Stalls(share=0.3, factor=2.0, of_processes=True), side_by_side=20)
     assert {len(set(turns[i : i + 20])) for i in range(0, 160, 20)} == {2}
     assert {len(set(processes[i : i + 20])) for i in range(0, 160, 20)} == {1}
-    assert set(processes) == {1.0, 2.0}
+    assert set(processes) == set(turns) == {1.0, 2.0}
 
 
 def test_a_random_walk_goes_farther_than_noise_that_forgets() -> None:
@@ -143,6 +143,36 @@ def test_a_rhythm_is_a_sine_of_its_period(turns: float) -> None:
     assert abs(wave).max() == pytest.approx(0.03, rel=0.05)
 
 
+def test_where_a_rhythm_begins_is_drawn_of_the_whole_circle() -> None:
+    """Of sin(pi / 2 turn + phase), turns 1 and 2 are cos(phase) and -sin(phase)."""
+    noise = replace(STILL, sine=0.03, sine_turns=4.0)
+    waves = [logs(noise, 2, seed) for seed in range(400)]
+    phases = [math.atan2(-second, first) % math.tau for first, second in waves]
+    assert stats.kstest(phases, stats.uniform(0, math.tau).cdf).pvalue > 0.01
+
+
+def test_a_rhythm_has_eight_turns_where_nothing_else_is_said() -> None:
+    assert period_of(logs(replace(STILL, sine=0.03), 400)) == pytest.approx(8.0)
+
+
+@pytest.mark.parametrize("half", [replace(STILL, memory=0.9), replace(STILL, memory_step=0.01)])
+def test_a_walk_needs_a_memory_and_steps(half: NoiseModel) -> None:
+    assert not logs(half, 9).any()
+
+
+def test_a_machine_begins_in_its_fast_regime() -> None:
+    assert not logs(replace(STILL, regime=1.5, regime_seconds=1e12), 9).any()
+
+
+@pytest.mark.parametrize(("seed", "machines_matter"), [("mine", False), ("", True)])
+def test_the_order_is_drawn_for_the_design_or_else_for_the_machine(
+    seed: str, machines_matter: bool
+) -> None:
+    design, seconds = replace(DESIGN, seed=seed), {BASE: 1.0, OTHER: 1.0}
+    runs = [simulate(design, seconds, SimulatedMachine(n, STILL)) for n in range(8)]
+    assert (len({tuple(s.case for s in run) for run in runs}) > 1) is machines_matter
+
+
 def test_a_drift_is_a_sine_of_20_to_400_seconds() -> None:
     waves = [logs(replace(STILL, wander=0.05), 400, seed) for seed in range(60)]
     seconds = [2.0 * period_of(wave) for wave in waves]
@@ -175,7 +205,10 @@ def test_the_noise_of_a_machine_is_by_default_what_was_measured() -> None:
     """Tails of 3 %, drifts of 3 %, and a fiftieth of the turns 15 % slower."""
     plain = NoiseModel()
     tailed = replace(plain, wander=0, spikes=0, regime=1)
-    assert stats.kstest(logs(tailed, 8000) / 0.03, stats.t(4).cdf).pvalue > 0.01
+    tails = logs(tailed, 8000) / 0.03
+    assert stats.kstest(tails, stats.t(4).cdf).pvalue > 0.01
+    far = int((abs(tails) > 4).sum())
+    assert stats.binomtest(far, 8000, 2 * stats.t(4).sf(4)).pvalue > 0.01
     spikes = logs(replace(plain, spread=0, wander=0, regime=1), 8000)
     assert stats.binomtest(int((spikes > 0).sum()), 8000, 0.02).pvalue > 0.01
     assert spikes[spikes > 0].mean() == pytest.approx(0.15, rel=0.2)
@@ -203,7 +236,8 @@ class Order(dict[Case, float]):
 def test_programs_side_by_side_take_turns_there_and_back() -> None:
     order = Order()
     design = replace(DESIGN, axis="", min_rounds=1)
-    simulate(design, order, SimulatedMachine(1), 1, side_by_side=20)
+    seen = simulate(design, order, SimulatedMachine(1), 1, side_by_side=20)
+    assert all(sample.in_turns for sample in seen)
     fours = [order.asked[at : at + 4] for at in range(0, 40, 4)]
     assert all(four in ([a, b, b, a] for a, b in ((BASE, OTHER), (OTHER, BASE))) for four in fours)
     assert len({four[0] for four in fours}) == 2, "which comes first is drawn"

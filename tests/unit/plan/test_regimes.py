@@ -4,10 +4,11 @@ import math
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flowos.plan import regimes
+from flowos.plan._regimes import positive
 
 # STREAM triad of 2 threads on a shared virtual machine: 24 runs back to back in the slow regime,
 # and the same binary in the fast one (2-core Zen 5, November 2026; GB/s).
@@ -35,6 +36,24 @@ def test_a_few_slow_first_repetitions_are_no_regime() -> None:
 def test_a_step_below_a_tenth_is_no_regime() -> None:
     assert regimes([1.0] * 8 + [1.09] * 8) is None
     assert regimes([1.0] * 8 + [1.1] * 8) is not None
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "two"), [(8, 2, True), (2, 8, True), (9, 2, False), (2, 9, False)]
+)
+def test_a_regime_has_a_fifth_of_the_values(low: int, high: int, two: bool) -> None:
+    assert (regimes([1.0] * low + [2.0] * high) is not None) is two
+
+
+@pytest.mark.parametrize(("low", "high"), [(8, 9), (9, 8)])
+def test_regimes_may_lie_farther_apart_than_a_number_can_say(low: int, high: int) -> None:
+    found = regimes([1e-300] * low + [1e300] * high)
+    assert found is not None
+    assert (found.low_count, found.high_count) == (low, high)
+
+
+def test_what_has_no_logarithm_is_no_value() -> None:
+    assert positive([0.0, -1.0, math.inf, math.nan, 5e-324, 1.7e308]) == (5e-324, 1.7e308)
 
 
 def test_seven_values_are_too_few() -> None:
@@ -70,6 +89,7 @@ def test_any_row_of_numbers_has_an_answer(values: list[float]) -> None:
     assert found is None or 0 < found.low < found.high
 
 
+@example([1, 1, 2, 4, 4, 4, 4, 4], 3)
 @given(st.lists(st.integers(1, 9), min_size=8), st.integers(-9, 9))
 def test_the_scale_does_not_matter(values: list[int], power: int) -> None:
     assert (regimes(values) is None) == (regimes(v * 2.0**power for v in values) is None)

@@ -56,6 +56,17 @@ def test_each_mpi_is_a_case_started_by_its_own_starter_with_two_ranks() -> None:
     assert program.limit_seconds > PROBE.seconds(found[1])
 
 
+def test_between_two_nodes_quick_takes_two_sizes_with_one_mpi_and_one_core_is_enough() -> None:
+    one = replace(NODE, allowed=(0,))
+    (short,) = PROBE.cases(one, MeasurementRequest(effort="quick", nodes=2)) or ()  # type: ignore[misc]
+    assert PROBE.program(short).argv == ("5", "0.002", "1048576", "8", "1048576")
+    (quick, _) = PROBE.cases(NODE, MeasurementRequest(effort="quick")) or ()  # type: ignore[misc]
+    assert PROBE.seconds(short) < PROBE.seconds(quick)
+    both = PROBE.cases(NODE, MeasurementRequest(nodes=2))
+    assert not isinstance(both, Unmeasured)
+    assert [PROBE.program(case).argv for case in both] == [("9", "0.004")] * 2
+
+
 def test_quick_takes_less_time_than_normal_and_normal_less_than_full() -> None:
     times = []
     for effort in ("quick", "normal", "full"):

@@ -61,6 +61,7 @@ def test_a_page_loads_nothing_and_runs_nothing(recorded: Report) -> None:
     assert "default-src 'none'" in page.replace("&#x27;", "'")
 
 
+@pytest.mark.no_cover
 def test_a_page_is_small_also_when_very_much_was_measured(recorded: Report) -> None:
     assert len(html(recorded).encode()) < 500_000
     many = tuple(

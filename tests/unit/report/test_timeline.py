@@ -243,6 +243,15 @@ def test_tasks_without_duration_are_drawn() -> None:
     assert "5000 tasks on vm:0" in page
 
 
+def test_bars_that_are_too_many_are_drawn_coarser() -> None:
+    tasks = [ran("t", f"vm:{w}", 10.0 * i, 1.0) for w in range(16) for i in range(900)]
+    drawn = drawn_rows(timeline_of(log_of(*tasks).tasks))
+    assert sum(len(bar.tasks) for row in drawn.rows for bar in row.bars) == 14_400
+    assert sum(len(row.bars) for row in drawn.rows) < 9_001
+    assert drawn.merged[0] > 0
+
+
+@pytest.mark.no_cover
 def test_a_hundred_thousand_tasks_are_a_page_that_opens() -> None:
     log = many(100_000)
     page = timeline_html(log)

@@ -135,6 +135,21 @@ def test_no_line_is_longer_than_100_columns_whatever_the_names() -> None:
         assert max(map(len, shown.splitlines())) <= 100
 
 
+def test_a_crowded_table_has_100_columns() -> None:
+    """What the other columns need, the first and the last do without."""
+    crowded = replace(OPEN, disturbed=3, rounds=32, needed=1000, why="a; b; c; d; e")
+    far = tuple((f"axis{n}", "x") for n in range(30))
+    rows = [
+        replace(crowded, axis=axis, other="b" * 40, rest=rest)
+        for axis, rest in (("compiler", far), ("flags", ()))
+    ]
+    lines = verdicts_text(rows).splitlines()
+    assert max(map(len, lines)) == 100
+    assert any(line.endswith("  x, x, x, x, x,") for line in lines)
+    alike = [replace(row, rest=(), why="; ".join("abcdefghijk")) for row in rows]
+    assert max(map(len, verdicts_text(alike).splitlines())) == 100
+
+
 def test_a_reason_that_several_share_is_noted_once() -> None:
     lines = verdicts_text((OPEN, replace(OPEN, other="x"))).splitlines()
     assert lines.count("  [1] the interval is wide") == 1

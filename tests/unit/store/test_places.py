@@ -7,7 +7,7 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import OperationalError
 
 from flowos.model import StoreError
-from flowos.store import default_file, open_store
+from flowos.store import default_file, file_stamp, open_store
 from flowos.store._errors import describe, place
 from flowos.store._files import on_network
 from flowos.store._place import read_url
@@ -130,3 +130,15 @@ def test_a_network_file_system_is_recognised(file: str, network: bool) -> None:
 
 def test_without_a_list_of_mounts_a_folder_counts_as_local() -> None:
     assert not on_network(Path("/home/x.db"), ())
+
+
+def test_a_stamp_changes_with_the_file_and_a_server_has_none(tmp_path: Path) -> None:
+    file = tmp_path / "runs.db"
+    seen = [file_stamp(str(file))]
+    for path, text in ((file, "a"), (file, "ab"), (tmp_path / "runs.db-wal", "a")):
+        path.write_text(text)
+        seen.append(file_stamp(str(file)))
+    assert len(set(seen)) == 4
+    assert file_stamp(str(file)) == seen[-1]
+    assert file_stamp("postgresql://localhost/runs") is None
+    assert file_stamp("sqlite:///:memory:") is None

@@ -56,7 +56,7 @@ def submit_text(ask: Ask, keeper: Argv, *, group: str = "") -> str:
         "request_cpus": str(ask.cores or 1),
         "request_memory": f"{memory}MB" if memory else "",
         "request_gpus": str(ask.gpus or ""),
-        **{f"request_{what}": str(count) for what, count in ask.devices},
+        **{f"request_{what}": str(count) for what, count in ask.device_counts},
         "accounting_group": group,
         "periodic_remove": _limit(ask.seconds),
         "queue": str(ask.nodes),

@@ -47,7 +47,7 @@ def hold_words(ask: Ask, name: str, keeper: Argv, *, queue: str = "", project: s
     cores = ask.cores or 1
     needs = [f"span[ptile={cores}]"]
     needs += [f"rusage[mem={math.ceil(ask.memory_bytes / 2**20)}MB]"] * (ask.memory_bytes > 0)
-    needs += [f"rusage[{what}={count}]" for what, count in ask.devices]
+    needs += [f"rusage[{what}={count}]" for what, count in ask.device_counts]
     options = (
         ("-q", queue),
         ("-P", project),

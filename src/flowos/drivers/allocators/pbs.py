@@ -38,7 +38,7 @@ def submit_words(ask: Ask, name: str, keeper: Argv, *, queue: str = "", account:
     PBS gives a job no standard input of ours: the keeper needs another sign that we are there.
     """
     refuse_topology("PBS", ask)
-    chunk = {"ncpus": ask.cores or 1, "ngpus": ask.gpus, **dict(ask.devices)}
+    chunk = {"ncpus": ask.cores or 1, "ngpus": ask.gpus, **dict(ask.device_counts)}
     chunk["mem"] = ask.memory_bytes
     select = [f"select={ask.nodes}"]
     select += [f"{what}={count}{'b' * (what == 'mem')}" for what, count in chunk.items() if count]

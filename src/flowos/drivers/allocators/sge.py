@@ -24,6 +24,12 @@ from flowos.model import Argv, Ask, NodeInfo, Pool, SliceRefused
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
+EXECD_PORT = 6445
+"""On which an execd listens, unless SGE_EXECD_PORT says another one."""
+
+_MIN_SECONDS = 60
+"""Of a limit: what holds nodes ends sooner by itself, but not before they are there."""
+
 _STATES = set("EhqRrsSTtwd")
 
 
@@ -60,15 +66,16 @@ class SgeParallel:
 # ---- command lines ----
 
 
-def hold_words(pool: Pool, ask: Ask, name: str, keeper: Argv) -> Argv:
+def hold_words(pool: Pool, ask: Ask, name: str, keeper: Argv, held: tuple[str, ...] = ()) -> Argv:
     """Hold nodes until the keeper's end, which runs on one of them and reads our standard input.
 
     pool.cores: slots of each node, as its parallel environment gives them (see `whole_nodes`). Not
     qsub: it gives a job no standard input, so that its nodes would stay held without us.
     """
     seconds = [s for s in (ask.seconds, pool.max_seconds) if s is not None]
-    limits = [f"h_rt={max(1, round(min(seconds)))}"] if seconds else []
+    limits = [f"h_rt={max(_MIN_SECONDS, round(min(seconds)))}"] if seconds else []
     limits += [f"mem_total={ask.memory_bytes}"] * (ask.memory_bytes > 0)
+    limits += [f"hostname=!({'|'.join(held)})"] * bool(held)
     return (
         "qrsh",
         *("-noshell", "-now", "no", "-w", "e", "-N", name, "-q", pool.queue),
@@ -76,6 +83,15 @@ def hold_words(pool: Pool, ask: Ask, name: str, keeper: Argv) -> Argv:
         *(("-l", ",".join(limits)) if limits else ()),
         *keeper,
     )
+
+
+def job_name(slice: str) -> str:
+    return f"flowos-{slice}"
+
+
+def start_words(node: str, command: Argv) -> Argv:
+    """Start a task of a job that runs on one of its nodes; JOB_ID is the job's number."""
+    return ("qrsh", "-inherit", "-noshell", node, *command)
 
 
 def cancel_words(job: str) -> Argv:
@@ -235,14 +251,17 @@ def read_parallel(text: str) -> SgeParallel:
 
 def _settings(text: str) -> Mapping[str, str]:
     lines = text.replace("\\\n", " ").splitlines()
-    pairs = (line.split(None, 1) for line in lines if line[:1] != "#")
+    pairs = (line.split(None, 1) for line in lines)
     return {pair[0]: " ".join(pair[1].split()) for pair in pairs if len(pair) == 2}
+
+
+_NO_REASON = "There are no messages available"
 
 
 def read_reason(text: str) -> str:
     """Of `reason_words`: the last and most general one; "" where the scheduler keeps none."""
     lines = [line.strip() for line in text.partition("scheduling info:")[2].splitlines()]
-    reasons = [line for line in lines if line and not line.startswith("(")]
+    reasons = [line for line in lines if line and not line.startswith(("(", _NO_REASON))]
     return reasons[-1] if reasons else ""
 
 
@@ -301,12 +320,14 @@ def refusal(pool: Pool, ask: Ask, queue: SgeQueue, parallel: SgeParallel) -> str
     if not parallel.tight and ask.nodes > 1:
         return f"{_named(parallel)} lets nothing start on further nodes (control_slaves FALSE)"
     if (ask.cores or 0) > cores:
-        return f"{ask.cores} cores asked for, {_named(parallel)} gives {cores} of each node"
+        return f"{ask.cores} cores asked for, {_named(parallel)} has {cores} of each node"
     if ask.nodes * cores > parallel.slots:
         return f"{ask.nodes} nodes asked for, {_named(parallel)} has {parallel.slots} slots"
     if ask.seconds is not None and ask.seconds > queue.max_seconds:
         most = f"{queue.max_seconds:g} s at most"
         return f"{ask.seconds:g} s asked for, queue {queue.name!r} gives {most}"
+    if ask.lease_seconds is not None:
+        return "lease_seconds: what it holds ends with this program"
     if ask.topology:
         return f"topology={ask.topology!r}: Grid Engine does not place nodes"
     return ""

@@ -13,12 +13,14 @@ from flowos.drivers._allocators import (
     Complaint,
     ComplaintKind,
     Job,
-    JobPhase,
     classify_complaint,
     lacking,
     no_such,
-    phase_table,
+    not_for,
     read_amount,
+)
+from flowos.drivers._slurm_values import (
+    phase_of as phase_of,
 )
 from flowos.drivers._slurm_values import (
     read_gres,
@@ -28,22 +30,7 @@ from flowos.drivers._slurm_values import (
     read_tres,
     write_seconds,
 )
-from flowos.model import Argv, Ask, NodeInfo, Pool, Topology
-
-_PHASE_OF = phase_table(
-    {
-        "waiting": (
-            "PENDING CONFIGURING EXPEDITING POWER_UP_NODE REQUEUED REQUEUE_FED REQUEUE_HOLD"
-            " RESV_DEL_HOLD SPECIAL_EXIT"
-        ),
-        "running": "RUNNING RESIZING SIGNALING STOPPED SUSPENDED",
-        "ending": "COMPLETING STAGE_OUT",
-        "over": (
-            "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED LAUNCH_FAILED NODE_FAIL OUT_OF_MEMORY"
-            " PREEMPTED RECONFIG_FAIL REVOKED TIMEOUT"
-        ),
-    }
-)
+from flowos.model import Argv, Ask, NodeInfo, Pool
 
 _JOBS = "%A|%T|%N|%L|%M|%r"
 _NODES = "%N|%T|%c|%m|%G|%E"
@@ -65,7 +52,7 @@ class SlurmRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmPartition:
-    """max_nodes, max_seconds: of a job, infinite without a limit. accounts: () for all."""
+    """max_nodes, max_seconds: of a job, infinite without a limit. accounts, qos: () for all."""
 
     name: str
     nodes: int
@@ -74,13 +61,16 @@ class SlurmPartition:
     is_up: bool
     is_default: bool
     accounts: tuple[str, ...] = ()
+    qos: tuple[str, ...] = ()
 
 
 # ---- command lines ----
 
 
-def hold_words(pool: Pool, ask: Ask, name: str, keeper: Argv) -> Argv:
+def hold_words(pool: Pool, ask: Ask, name: str, keeper: Argv, has_tree: bool = False) -> Argv:
     """Hold nodes until the keeper's end, one keeper a node, which reads our standard input.
+
+    has_tree: the cluster knows its switches, and packs nodes by itself.
 
     `--no-kill`: without it one node that is lost ends the whole job. Not `salloc`: what it holds
     stays held when it is killed, and its steps do not wait for nodes that are powered up.
@@ -90,33 +80,67 @@ def hold_words(pool: Pool, ask: Ask, name: str, keeper: Argv) -> Argv:
         *("--no-kill", f"--job-name={name}", f"--nodes={ask.nodes}", "--ntasks-per-node=1"),
         *("--exclusive", "--mpi=none", "--input=all", "--kill-on-bad-exit=0"),
         *_options(pool, ask),
+        *_topology(ask, has_tree),
+        *keeper,
+    )
+
+
+def join_words(job: str, nodes: tuple[str, ...], keeper: Argv, binds: bool) -> Argv:
+    """Start keepers on nodes of a job that is there, next to its other steps.
+
+    binds: the cluster binds steps, which would be to the CPUs of one task.
+    """
+    return (
+        *("srun", f"--jobid={job}", "--overlap", "--no-kill"),
+        *(f"--nodes={len(nodes)}", f"--nodelist={','.join(nodes)}", "--ntasks-per-node=1"),
+        *("--mpi=none", "--input=all", "--kill-on-bad-exit=0"),
+        *("--cpu-bind=none",) * binds,
         *keeper,
     )
 
 
 def _options(pool: Pool, ask: Ask) -> Argv:
     seconds = [s for s in (ask.seconds, pool.max_seconds) if s is not None]
-    gres = [pool.gres] * bool(pool.gres) + [f"gpu:{ask.gpus}"] * (ask.gpus > 0)
-    gres += [f"{name}:{count}" for name, count in ask.devices]
     options = (
         ("partition", pool.partition),
         ("account", pool.account),
         ("qos", pool.qos),
         ("constraint", pool.constraint),
-        ("gres", ",".join(gres)),
+        ("gres", ",".join(_gres(pool, ask))),
         ("mincpus", str(ask.cores or pool.cores or "")),
         ("mem", f"{math.ceil(ask.memory_bytes / 2**20)}M" * (ask.memory_bytes > 0)),
         ("time", write_seconds(min(seconds)) if seconds else ""),
     )
-    return (*(f"--{name}={value}" for name, value in options if value), *_TOPOLOGIES[ask.topology])
+    return tuple(f"--{name}={value}" for name, value in options if value)
 
 
-_TOPOLOGIES: dict[Topology, Argv] = {
-    "": (),
-    "pack": ("--contiguous",),
-    "spread": ("--spread-job",),
-    "switch": ("--switches=1",),
-}
+def _gres(pool: Pool, ask: Ask) -> list[str]:
+    """Those of the pool; of a name of which more is asked for, that. Slurm would add them up."""
+    has = read_gres(pool.gres)
+    more = [(n, c) for n, c in (("gpu", ask.gpus), *ask.device_counts) if c > has.get(n, 0)]
+    left = [one for one in pool.gres.split(",") if one and one.partition(":")[0] not in dict(more)]
+    return [*left, *(f"{name}:{count}" for name, count in more)]
+
+
+def _topology(ask: Ask, has_tree: bool) -> Argv:
+    """`--contiguous` is of nodes in the order of their names, and undoes what the tree packs."""
+    if ask.topology == "pack":
+        return () if has_tree else ("--contiguous",)
+    return {"": (), "spread": ("--spread-job",), "switch": ("--switches=1",)}[ask.topology]
+
+
+def job_name(slice: str) -> str:
+    return f"flowos-{slice}"
+
+
+def job_names(slice: str, count: int) -> str:
+    """Of its first jobs, as `--name` takes them: later ones come when it is made larger."""
+    later = (f"{job_name(slice)}-{number}" for number in range(2, count + 1))
+    return ",".join((job_name(slice), *later))
+
+
+def ping_words() -> Argv:
+    return ("scontrol", "ping")
 
 
 def keep_words(job: str, nodes: tuple[str, ...]) -> Argv:
@@ -125,6 +149,7 @@ def keep_words(job: str, nodes: tuple[str, ...]) -> Argv:
 
 
 def cancel_words(job: str) -> Argv:
+    """Of a step too, as in `17.0`."""
     return ("scancel", job)
 
 
@@ -134,8 +159,10 @@ def jobs_words(*, job: str = "", name: str = "") -> Argv:
     return ("squeue", "--noheader", "--states=all", *which, f"--format={_JOBS}")
 
 
-def nodes_words(partition: str) -> Argv:
-    return ("sinfo", "--noheader", "--Node", f"--partition={partition}", f"--format={_NODES}")
+def nodes_words(partition: str = "") -> Argv:
+    """Of all partitions without a name: a node comes once for each."""
+    which = (f"--partition={partition}",) * bool(partition)
+    return ("sinfo", "--noheader", "--Node", *which, f"--format={_NODES}")
 
 
 def partitions_words() -> Argv:
@@ -153,10 +180,9 @@ def records_words(job: str) -> Argv:
 # ---- answers ----
 
 
-def phase_of(state: str) -> JobPhase:
-    """Of a state as Slurm prints it: `CANCELLED by 1000`, cut off as `CANCELLED+`, `RUNNING`."""
-    word = (state.split() or [""])[0].removesuffix("+")
-    return _PHASE_OF.get(word, "unknown")
+def is_up(text: str) -> bool:
+    """Of `ping_words`: whether one of the controllers is."""
+    return re.search(r"\bUP\b", text) is not None
 
 
 def read_jobs(text: str) -> tuple[Job, ...]:
@@ -203,7 +229,6 @@ def read_partitions(text: str) -> tuple[SlurmPartition, ...]:
 
 
 def _partition(found: dict[str, str]) -> SlurmPartition:
-    accounts = found.get("AllowAccounts", "ALL")
     seconds = read_seconds(found.get("MaxTime", ""))
     max_nodes = read_amount(found.get("MaxNodes", ""))
     return SlurmPartition(
@@ -213,8 +238,13 @@ def _partition(found: dict[str, str]) -> SlurmPartition:
         max_seconds=math.inf if seconds is None else seconds,
         is_up=found.get("State", "UP") == "UP",
         is_default=found.get("Default") == "YES",
-        accounts=() if accounts == "ALL" else tuple(accounts.split(",")),
+        accounts=_allowed(found.get("AllowAccounts", "ALL")),
+        qos=_allowed(found.get("AllowQos", "ALL")),
     )
+
+
+def _allowed(names: str) -> tuple[str, ...]:
+    return () if names == "ALL" else tuple(names.split(","))
 
 
 def read_records(text: str) -> tuple[SlurmRecord, ...]:
@@ -284,9 +314,12 @@ def partition_of(pool: Pool, partitions: tuple[SlurmPartition, ...]) -> SlurmPar
         return no_such("partition", pool.partition, names)
     if not found.is_up:
         return f"partition {found.name!r} is not up"
-    if found.accounts and pool.account and pool.account not in found.accounts:
-        allowed = ", ".join(found.accounts)
-        return f"partition {found.name!r} is not for account {pool.account!r}, but for {allowed}"
+    for what, name, allowed in (
+        ("account", pool.account, found.accounts),
+        ("qos", pool.qos, found.qos),
+    ):
+        if allowed and name and name not in allowed:
+            return not_for(f"partition {found.name!r}", what, name, allowed)
     return found
 
 
@@ -301,14 +334,26 @@ def refusal(ask: Ask, partition: SlurmPartition) -> str:
     return ""
 
 
+def refusal_of_job(ask: Ask, id: str, jobs: tuple[Job, ...]) -> str:
+    """Why the job around a program cannot give this, or "". jobs: those that Slurm knows of it."""
+    if not jobs or jobs[0].phase in ("ending", "over") or jobs[0].left_seconds == 0:
+        return f"the job of SLURM_JOB_ID={id} is over"
+    job = jobs[0]
+    if job.phase != "running":
+        return f"the job of SLURM_JOB_ID={id} does not run, but is {job.state}"
+    if ask.nodes > len(job.nodes):
+        return f"{ask.nodes} nodes asked for, job {id} around this program has {len(job.nodes)}"
+    if ask.seconds is not None and job.left_seconds is not None and ask.seconds > job.left_seconds:
+        left = f"ends in {job.left_seconds:g} s"
+        return f"{ask.seconds:g} s asked for, job {id} around this program {left}"
+    return ""
+
+
 def too_few(pool: Pool, ask: Ask, nodes: tuple[NodeInfo, ...]) -> str:
     """That fewer of its nodes than asked for have what is asked for, or ""."""
     devices = dict(read_gres(pool.gres))
-    for name, count in (("gpu", ask.gpus), *ask.devices):
+    for name, count in ask.device_counts:
         devices[name] = max(count, devices.get(name, 0))
-    each = replace(
-        ask,
-        cores=ask.cores or pool.cores,
-        devices=tuple((name, count) for name, count in devices.items() if count),
-    )
+    gpus = max(ask.gpus, devices.pop("gpu", 0))
+    each = replace(ask, cores=ask.cores or pool.cores, gpus=gpus, devices=devices)
     return lacking(each, nodes)

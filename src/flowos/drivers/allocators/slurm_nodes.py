@@ -1,12 +1,13 @@
 """What is known of the nodes of a Slurm job: keepers' lines, addresses, what the cluster can do."""
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from flowos.drivers._allocators import read_amount
-from flowos.drivers._slurm_values import read_hosts, read_pairs
-from flowos.model import Argv
+from flowos.drivers._allocators import KeptNode, read_amount
+from flowos.drivers._slurm_values import MAX_NODES, read_gres, read_hosts, read_pairs
+from flowos.model import Argv, Ask, DeviceNumbers, NodeInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,23 +17,29 @@ class SlurmConfig:
     binds: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptNode:
-    """What a keeper says of its node: CPUs that steps may use; `proof`, the file that it was shown.
-
-    our_address: of the machine that srun was started on.
-    """
-
-    name: str
-    our_address: str
-    cpus: tuple[int, ...]
-    memory_bytes: int
-    gpus: int
-    proof: str = ""
+def granted(kept: KeptNode, info: NodeInfo | None) -> NodeInfo:
+    """A node as far as it is ours. info: what all of it has; devices but GPUs are taken to be."""
+    has = dict(info.devices if info else (), gpu=kept.gpus)
+    return NodeInfo(
+        name=kept.name,
+        cores=len(kept.cpus),
+        memory_bytes=kept.memory_bytes,
+        gpus=kept.gpus,
+        devices=tuple(has.items()),
+    )
 
 
 def addresses_words(nodes: Sequence[str]) -> Argv:
     return ("scontrol", "show", "node", "--oneliner", ",".join(nodes))
+
+
+def job_words(job: str) -> Argv:
+    """What a job has of each of its nodes."""
+    return ("scontrol", "show", "job", "--details", "--oneliner", job)
+
+
+def topology_words() -> Argv:
+    return ("scontrol", "show", "topology")
 
 
 def config_words() -> Argv:
@@ -40,24 +47,27 @@ def config_words() -> Argv:
 
 
 def read_keeper(words: Sequence[str]) -> tuple[str, KeptNode] | None:
-    """The job and the node of a keeper's line; None if it is cut off.
+    """The step and the node of a keeper's line; None if it is cut off.
 
-    words: job, node, our address, CPUs as in `0-3,8`, KiB of memory, MiB of it for the job (0 is
-    all), GPUs, and those of the proof.
+    words: step (`17.0`), node, our address, CPUs (`0-3,8`), how many of them are ours (0: all),
+    KiB of memory, MiB of it for the job (0: all), GPUs, its place among the switches
+    (`top.leaf.n1`, `-`), and those of the proof.
     """
-    if len(words) < 7:
+    if len(words) < 9:
         return None
-    job, name, address, cpus, kib, mib, gpus, *proof = words
+    step, name, address, cpus, count, kib, mib, gpus, place, *proof = words
+    allowed = tuple(int(cpu) for cpu in read_hosts(f"[{cpus}]"))
     whole, granted = int(read_amount(kib) or 0) << 10, int(read_amount(mib) or 0) << 20
     node = KeptNode(
         name=read_hosts(name)[0],
         our_address=address,
-        cpus=tuple(int(cpu) for cpu in read_hosts(f"[{cpus}]")),
+        cpus=allowed[: int(read_amount(count) or 0) or len(allowed)],
         memory_bytes=min(whole, granted) if granted else whole,
         gpus=int(read_amount(gpus) or 0),
         proof=" ".join(proof),
+        switch=place.removesuffix(name).rstrip(".").rpartition(".")[2] if name in place else "",
     )
-    return job, node
+    return step, node
 
 
 def read_addresses(text: str) -> dict[str, tuple[str, int]]:
@@ -76,6 +86,66 @@ def read_addresses(text: str) -> dict[str, tuple[str, int]]:
 SLURMD_PORT = 6818
 
 
+def read_topology(text: str) -> dict[str, str]:
+    """Of `topology_words`: the switch of each node; none of a cluster that does not know them."""
+    pairs = map(read_pairs, text.splitlines())
+    leaves = [found for found in pairs if found.get("Level") == "0" and "SwitchName" in found]
+    return {
+        node: found["SwitchName"] for found in leaves for node in read_hosts(found.get("Nodes", ""))
+    }
+
+
+def refusal_of_topology(ask: Ask, nodes: Sequence[str], switches: Mapping[str, str]) -> str:
+    """Why no nodes can be so to each other, or "". Slurm itself would give some others."""
+    if ask.topology != "switch":
+        return ""
+    if not switches:
+        return "topology='switch': the cluster does not say which switches it has; use 'pack'"
+    sizes = Counter(switches[node] for node in nodes if node in switches)
+    (largest, most), *_ = sizes.most_common(1) or [("none", 0)]
+    if ask.nodes <= most:
+        return ""
+    return f"topology='switch': {ask.nodes} nodes asked for, the largest, {largest}, has {most}"
+
+
+def has_devices(text: str) -> bool:
+    """Of `addresses_words`: whether a node has a generic resource besides GPUs."""
+    found = (read_gres(read_pairs(line).get("Gres", "")) for line in text.splitlines())
+    return any(name != "gpu" for each in found for name in each)
+
+
+def read_job_devices(text: str) -> dict[str, DeviceNumbers]:
+    """Of `job_words`: which devices of each node are the job's, but GPUs.
+
+    Those that have no number in the node's gres.conf, as it names no file, are numbered from 0.
+    """
+    found: dict[str, DeviceNumbers] = {}
+    for nodes, gres in _NODES_GRES.findall(text):
+        devices = (_ONE_GRES.fullmatch(one) for one in _GRES_ENTRY.findall(gres))
+        numbers: dict[str, tuple[int, ...]] = {}
+        for one in devices:
+            if one is not None and one["name"] != "gpu":
+                known = numbers.get(one["name"], ())
+                numbers[one["name"]] = known + _device_numbers(one["idx"], one["count"], len(known))
+        for name in read_hosts(nodes):
+            found[name] = tuple(sorted(numbers.items()))
+    return found
+
+
+def _device_numbers(idx: str | None, count: str | None, first: int) -> tuple[int, ...]:
+    if idx:
+        return tuple(int(number) for number in read_hosts(f"[{idx}]"))
+    many = min(int(read_amount(count or "") or 0), MAX_NODES)
+    return tuple(range(first, first + many))
+
+
+_NODES_GRES = re.compile(r"\bNodes=(\S+) CPU_IDs=\S* Mem=\S* GRES(?:_IDX)?=(\S+)")
+_GRES_ENTRY = re.compile(r"(?:\([^()]*\)|[^,()])+")
+_ONE_GRES = re.compile(
+    r"(?P<name>[A-Za-z_][\w-]*)[^()]*\((?:IDX:(?P<idx>[\d,-]+)|CNT:(?P<count>\d+)|[^()]*)\)"
+)
+
+
 def read_config(text: str) -> SlurmConfig:
     """Of `config_words`."""
     pairs = (line.partition("=") for line in text.splitlines())
@@ -91,3 +161,14 @@ def read_lost(line: str) -> tuple[str, ...]:
 
 
 _LOST = re.compile(r"Node failure on (?P<nodes>\S+?)\.?$", re.IGNORECASE)
+
+
+def read_end(text: str) -> str:
+    """Why a step was ended, of what its srun says, or "" if Slurm did not end it."""
+    match = _ENDED.search(text)
+    if match is None:
+        return ""
+    return "its job was cancelled" + (f" due to {match['why'].lower()}" if match["why"] else "")
+
+
+_ENDED = re.compile(r"\*\*\* (?:JOB|STEP) .*CANCELLED AT \S+(?: DUE TO (?P<why>[A-Z ]*[A-Z]))?")

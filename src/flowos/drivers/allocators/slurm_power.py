@@ -41,7 +41,7 @@ class PowerState:
     @property
     def is_out(self) -> bool:
         """Does Slurm give it to no job?"""
-        return bool(self.flags & {"drain", "down", "drained", "draining"})
+        return bool(self.flags & {"drain", "down"})
 
     @property
     def timed_out(self) -> bool:

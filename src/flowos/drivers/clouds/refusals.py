@@ -11,7 +11,10 @@ _SAYS: tuple[tuple[RefusalKind, str], ...] = (
         r"RequestLimitExceeded|Throttl|RateLimit|Rate limit|TooManyRequests|ServiceUnavailable"
         r"|InternalError|\b(?:429|503)\b",
     ),
-    ("quota", r"LimitExceeded|Quota|MaxSpotInstanceCount|exceed\w* (?:\w+ ){0,3}(?:limit|quota)"),
+    (
+        "quota",
+        r"LimitExceeded|Quota|MaxSpotInstanceCount|exceed\w* (?:[\w-]+ ){0,3}(?:limit|quota)",
+    ),
     (
         "capacity",
         r"Insufficient\w*(?:Capacity|Addresses)|ZONE_RESOURCE_POOL_EXHAUSTED|AllocationFailed"

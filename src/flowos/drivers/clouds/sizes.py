@@ -26,8 +26,8 @@ def read_sizes(text: str) -> tuple[VmSize, ...]:
 def _size(row: dict[str, str], sources: dict[str, str]) -> VmSize:
     network, spot = row["network_gbit"], row["spot"]
     return VmSize(
+        name=row["size"],
         cloud=row["cloud"],
-        size=row["size"],
         vcpus=int(row["vcpus"]),
         memory_bytes=int(row["memory_gib"]) << 30,
         gpus=int(row["gpus"]),

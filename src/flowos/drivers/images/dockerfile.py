@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from posixpath import normpath
 
-_CONTINUED = re.compile(r"\\[ \t]*\n(?:[ \t]*(?:#[^\n]*)?\n)*")
+_CONTINUED = re.compile(r"\\[ \t]*\n(?:[ \t]*\n)*")
 _COMMENT = re.compile(r"^[ \t]*#[^\n]*\n?", re.MULTILINE)
 _UNCERTAIN = re.compile(r"[$*?\[\\\"'<]|://|^git@")
 
@@ -19,14 +19,14 @@ def bases(text: str) -> tuple[str, ...]:
     Raises ValueError if there is no FROM.
     """
     stages, named = set(), []
-    for words in _instructions(text, "FROM"):
-        name, *rest = words or [""]
+    froms = [words for words in _instructions(text, "FROM") if words]
+    if not froms:
+        raise ValueError("no FROM in it: say what the image begins with, such as FROM debian:12")
+    for name, *rest in froms:
         if name not in stages and name != "scratch" and "$" not in name:
             named.append(name)
         if len(rest) == 2 and rest[0].upper() == "AS":
             stages.add(rest[1])
-    if not any(_instructions(text, "FROM")):
-        raise ValueError("no FROM in it: say what the image begins with, such as FROM debian:12")
     return tuple(dict.fromkeys(named))
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+from flowos.drivers.images import CONFIG
+
 _HIDDEN = ".wh."
 _HIDES_ALL = ".wh..wh..opq"
 _MOST_HOPS = 40
@@ -267,9 +269,6 @@ def _folder(root: Folder, parts: list[str], path: str, *, make: bool) -> Folder 
             trail.append(made)
     return trail[-1]
 
-
-CONFIG = ".flowos/image.json"
-"""File in which an image stores how to run it."""
 
 _BOUND = ("proc", "sys", "dev", "tmp")
 _FOLDERS = (

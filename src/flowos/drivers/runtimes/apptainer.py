@@ -9,9 +9,9 @@ and /etc/{passwd,group,hosts,resolv.conf}. Targets of binds are created over the
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import PurePath
 
+from flowos._dataclasses import dataclass, replace
 from flowos.drivers._base import Reason, RunDir, SetupStep, Traits
 from flowos.drivers._binds import Bind, binds_of, colon_words, mount_words
 from flowos.drivers._entering import (
@@ -35,7 +35,7 @@ _FIRST_SINGULARITY = (2,)
 """A `singularity` of version 1 is Apptainer under its old name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Apptainer:
     """userns: do not use its setuid program. knows_*: options that its version supports.
 

@@ -8,9 +8,9 @@ cannot create them in a read-only image.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import PurePath
 
+from flowos._dataclasses import dataclass, replace
 from flowos.drivers._base import Reason, RunDir, SetupStep, Traits
 from flowos.drivers._binds import Bind, binds_of
 from flowos.drivers._entering import (
@@ -28,7 +28,7 @@ _WHO_AND_WHERE = ("passwd", "group", "hosts", "resolv.conf")
 _TRAITS = Traits(files=tuple(PurePath("/etc", name) for name in _WHO_AND_WHERE))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Bubblewrap:
     """server: mounts a squashfs as a folder."""
 

@@ -11,9 +11,9 @@ It can mount a squashfs itself, and does so where squashfuse is missing. But the
 dead half while it holds the descriptor whose closing would end the wait.
 """
 
-from dataclasses import dataclass, replace
 from pathlib import PurePath
 
+from flowos._dataclasses import dataclass, replace
 from flowos.drivers._base import Reason, RunDir, SetupStep, Traits
 from flowos.drivers._binds import Bind, binds_of, colon_words
 from flowos.drivers._entering import (
@@ -35,7 +35,7 @@ _FILES = (PurePath("/etc/passwd"), PurePath("/etc/group"))
 _TRAITS = Traits(env_blocked=("TMPDIR",), files=_FILES, binds_read_only=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Charliecloud:
     """binds_home: this version shows the home folder by default.
 

@@ -32,10 +32,10 @@ write_back_to_remote_consoles). A terminal needs -i and -t (see `Launch.terminal
 socket, but what runs in a terminal does not end at once.
 """
 
-from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from flowos.drivers._base import Reason, RunDir, SetupStep, Traits
+from flowos._dataclasses import dataclass, replace
+from flowos.drivers._base import LinkStep, Reason, RunDir, Traits
 from flowos.drivers._binds import binds_of, mount_words
 from flowos.drivers._entering import (
     enters,
@@ -51,13 +51,15 @@ _LINK = "image-of-podman"
 _OWN = "podman"
 _KEEPS_GROUPS = "crun"
 _BESIDE = ("/bin/sh", "-c", 'exec "$@" 3<&0 4>&1 5>&2', "sh")
-_REMOVE = (
-    'rm -rf "$1" "$2" 2>/dev/null || { a=$1 b=$2; shift 2; exec "$@" unshare rm -rf "$a" "$b"; }'
-)
-"""Uses Podman, which takes as long as a start, only for files owned by subordinate ids."""
-
-_PAUSES = "^(podman|catatonit)"
-"""Matches the pause process by name too: another process may have taken its pid."""
+_TEAR_DOWN = """\
+root=$1 run=$2 pause=$3; shift 3
+rm -rf "$root" "$run" 2>/dev/null ||
+  unshare --map-root-user --map-auto rm -rf "$root" "$run" 2>/dev/null ||
+  "$@" unshare rm -rf "$root" "$run"
+exec pkill -KILL -F "$pause" '^(podman|catatonit)'
+"""
+"""Files owned by subordinate ids are removed by util-linux since 2.38, or else by Podman, which
+takes as long as a start. The pause process is named too: another may have taken its pid."""
 
 _TRAITS = Traits(
     env_blocked=("CONTAINER_", "CONTAINERS_", "STORAGE_", "TMPDIR", "_CONTAINERS_"),
@@ -74,7 +76,7 @@ _TERMINAL = ("--interactive", "--tty", "--mount=type=devpts,destination=/dev/pts
 """A devpts of its own: crun may not pass us a terminal of the node if group tty owns it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Podman:
     """oci_runtime: path of the OCI runtime, crun or runc; empty: Podman's own choice."""
 
@@ -101,20 +103,17 @@ class Podman:
     def forms(self, facts: Facts) -> tuple[Form, ...]:
         return ("folder",) if enters(facts, self.name, "folder") else ()
 
-    def setup(self, image: Image, at: PurePath) -> tuple[SetupStep, ...]:
-        link = Launch(argv=("ln", "-s", "--", str(image.source), str(at / _LINK)))
-        return (SetupStep(launch=link),)
+    def setup(self, image: Image, at: PurePath) -> tuple[LinkStep, ...]:
+        return (LinkStep(link=at / _LINK, target=image.source),)
 
     def entered(self, image: Image, at: PurePath) -> Image:
         return replace(image, source=at / _LINK)
 
     def teardown(self, image: Image, at: PurePath) -> tuple[Launch, ...]:  # noqa: ARG002
-        """Each command may fail if there is nothing to do; ignore that."""
+        """It may fail if there is nothing to do; ignore that."""
         own = at / _OWN
-        files = (str(own / "root"), str(own / "run"))
-        remove = ("/bin/sh", "-c", _REMOVE, "sh", *files, *self._global(at))
-        end_pause = ("pkill", "-KILL", "-F", str(own / "tmp/pause.pid"), _PAUSES)
-        return (Launch(argv=remove), Launch(argv=end_pause))
+        files = (str(own / "root"), str(own / "run"), str(own / "tmp/pause.pid"))
+        return (Launch(argv=("/bin/sh", "-c", _TEAR_DOWN, "sh", *files, *self._global(at))),)
 
     def wrap(self, inner: Argv, launch: Launch, at: RunDir) -> Argv:
         image = image_to_enter(launch, self.name, ("folder",))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from flowos.drivers.clouds.refusals import filled, read_refusal
-from flowos.engine.cloud._detached import start_detached, started_at
+from flowos.engine.launch._detached import start_detached, started_at
 from flowos.model import Cloud, CloudRefusal, Vm, VmOrder
 
 _GONE_SECONDS = 5.0

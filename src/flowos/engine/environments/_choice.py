@@ -1,8 +1,8 @@
 """Which runtime enters an image here: the one wished, or the first of the table that can."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.drivers import RUNTIMES, Reason
 from flowos.engine.environments._devices import Devices
 from flowos.engine.environments._runtimes import Runtimes
@@ -15,8 +15,11 @@ _FIXED = frozenset({"form", "no-program", "refused"})
 
 def choose_runtime(
     runtimes: Runtimes, env: Environment, image: Image, devices: Devices
-) -> tuple[str, Form]:
-    """The runtime's name, and the form in which it enters the image. EnvironmentRefused."""
+) -> tuple[str, Form, Facts]:
+    """The runtime's name, the form in which it enters the image, and what the node has for it.
+
+    Raises EnvironmentRefused if none can.
+    """
     wished = env.runtime
     if wished not in ("auto", *RUNTIMES):
         known = ", ".join(["auto", *RUNTIMES])
@@ -39,21 +42,21 @@ def choose_runtime(
 
 def _first_able(
     runtimes: Runtimes, names: Sequence[str], env: Environment, image: Image, devices: Devices
-) -> tuple[str, Form] | list[tuple[str, Reason]]:
+) -> tuple[str, Form, Facts] | list[tuple[str, Reason]]:
     """Or why each of them cannot."""
     complaints = []
     for name in names:
-        found = _form_or_complaint(runtimes, name, env, image, devices)
+        facts = runtimes.facts(only=(name,))
+        found = _form_or_complaint(runtimes, facts, name, env, image, devices)
         if not isinstance(found, Reason):
-            return name, found
+            return name, found, facts
         complaints.append((name, found))
     return complaints
 
 
 def _form_or_complaint(
-    runtimes: Runtimes, name: str, env: Environment, image: Image, devices: Devices
+    runtimes: Runtimes, facts: Facts, name: str, env: Environment, image: Image, devices: Devices
 ) -> Form | Reason:
-    facts = runtimes.facts(only=(name,))
     for reason in RUNTIMES[name].usable(facts):
         return reason
     form = _form(name, image, facts)
@@ -91,7 +94,10 @@ def _refusal(
 
 
 def _others(runtimes: Runtimes, env: Environment, image: Image, devices: Devices) -> str:
-    found = ((name, _form_or_complaint(runtimes, name, env, image, devices)) for name in _ENTERING)
+    facts = runtimes.facts(only=_ENTERING)
+    found = (
+        (name, _form_or_complaint(runtimes, facts, name, env, image, devices)) for name in _ENTERING
+    )
     able = [name for name, form in found if not isinstance(form, Reason)]
     return f"it can be by {', '.join(able)}" if able else "no other runtime here can"
 

@@ -2,12 +2,11 @@
 
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
+from flowos._dataclasses import dataclass, replace
 from flowos.drivers import (
     CdiSpec,
     Placed,
@@ -30,7 +29,7 @@ USUAL_FOLDERS = ("/etc/cdi", "/var/run/cdi")
 others instead."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Devices:
     """What an environment's devices need, whatever its runtime turns out to be."""
 
@@ -75,6 +74,8 @@ def devices_of(env: Environment, session: LaunchSession) -> Iterator[Devices]:
     config = env.image.config.variables if env.image else ()
     graphics = draws(dict(config) | dict(env.variables))
     names = {host: _other_names(Path(host)) for host, _, _ in edits.mounts}
+    import tempfile  # takes long, and most environments ask for no device
+
     with tempfile.TemporaryDirectory(prefix="devices-", dir=session.folder()) as folder:
         at = Path(folder)
         placed = place_devices(edits, at, names, graphics=graphics)

@@ -5,19 +5,19 @@ the stat identity of what was read (device, inode, mode, size, both times of cha
 set back by a program), and read anew when any of that is another.
 """
 
-import hashlib
 import os
 import stat
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from flowos._dataclasses import dataclass
 
 _SETTLED_NS = 50_000_000
 """Longer than the kernel's tick: a later change has another time of change."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Identity:
     """`settled`: what changes from now on cannot have the same identity."""
 
@@ -31,7 +31,9 @@ def file_identity(path: Path) -> Identity:
 
 
 def tree_identity(root: Path) -> Identity:
-    digest = hashlib.sha256()
+    from hashlib import sha256  # 5 ms: most starts read no folder
+
+    digest = sha256()
     newest = 0
     for path, seen in _walk(root):
         digest.update(os.fsencode(path) + b"\0" + repr(_numbers(seen)).encode())
@@ -40,13 +42,17 @@ def tree_identity(root: Path) -> Identity:
 
 
 def file_digest(path: Path) -> str:
+    import hashlib
+
     with path.open("rb", buffering=0) as file:
         return "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def tree_digest(root: Path) -> str:
     """Over each entry in the order of its path: path, mode, size, and content or link."""
-    digest = hashlib.sha256()
+    from hashlib import sha256
+
+    digest = sha256()
     for path, seen in _walk(root):
         size = seen.st_size if stat.S_ISREG(seen.st_mode) else 0
         digest.update(os.fsencode(path) + f"\0{seen.st_mode:o} {size}\0".encode())
@@ -66,8 +72,7 @@ def _content(path: Path, mode: int) -> bytes:
     if stat.S_ISLNK(mode):
         return os.fsencode(path.readlink())
     if stat.S_ISREG(mode):
-        with path.open("rb", buffering=0) as file:
-            return hashlib.file_digest(file, "sha256").digest()
+        return bytes.fromhex(file_digest(path).removeprefix("sha256:"))
     return b""
 
 

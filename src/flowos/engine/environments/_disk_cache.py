@@ -1,10 +1,9 @@
 """Results that cost time, as small JSON files in the user's cache folder."""
 
 import contextlib
-import hashlib
 import json
 import os
-import tempfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +13,23 @@ from flowos.engine.launch._init_program import cache_folder
 def cached(kind: str, key: str) -> Any:
     """The cached value; None if there is none, or it cannot be read."""
     try:
-        return json.loads(_file(kind, key).read_bytes())
+        found = json.loads(_file(kind, key).read_bytes())
     except (OSError, ValueError):
         return None
+    return found.get("value") if isinstance(found, dict) and found.get("key") == key else None
 
 
 def keep(kind: str, key: str, value: object) -> None:
     """Replace it as a whole. A cache that cannot be written costs time, nothing else."""
+    import tempfile  # takes long, and most starts find what they look for
+
     file = _file(kind, key)
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         handle, beside = tempfile.mkstemp(prefix=".", dir=file.parent)
         try:
             with os.fdopen(handle, "w") as text:
-                json.dump(value, text)
+                json.dump({"key": key, "value": value}, text)
             Path(beside).replace(file)
         except OSError:
             Path(beside).unlink(missing_ok=True)
@@ -35,5 +37,6 @@ def keep(kind: str, key: str, value: object) -> None:
 
 
 def _file(kind: str, key: str) -> Path:
-    name = hashlib.sha256(os.fsencode(key)).hexdigest()[:32]
+    """Two keys may have one file, and then take turns."""
+    name = f"{zlib.crc32(os.fsencode(key)):08x}"
     return cache_folder() / kind / f"{name}.json"

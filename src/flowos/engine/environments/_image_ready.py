@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path, PurePath
 
+from flowos._dataclasses import replace
 from flowos.drivers import RUNTIMES, SHARED
 from flowos.engine.environments._choice import choose_runtime
 from flowos.engine.environments._devices import devices_of
@@ -19,9 +19,8 @@ from flowos.engine.environments._points import (
 from flowos.engine.environments._runtimes import Runtimes
 from flowos.engine.environments._setup import set_up
 from flowos.engine.environments._squashfs import found_in_squashfs
-from flowos.engine.environments._unpacked import unpacked
 from flowos.engine.launch._session import LaunchSession
-from flowos.model import Environment, EnvironmentRefused, Form, Image
+from flowos.model import Environment, EnvironmentRefused, Facts, Form, Image
 
 
 def image_ready(
@@ -32,9 +31,9 @@ def image_ready(
         devices = undo.enter_context(devices_of(env, runtimes.session))
         binds = [_checked_bind(*bind) for bind in (*env.binds, *devices.bound)]
         image = _verified(requested)
-        name, form = choose_runtime(runtimes, env, image, devices)
+        name, form, facts = choose_runtime(runtimes, env, image, devices)
         points = [*_needed_by(name), *binds]
-        laid = _can_be_overlaid(runtimes, name, replace(image, form=form))
+        laid = _can_be_overlaid(runtimes, facts, name, replace(image, form=form))
         missing = () if laid else points
         image, notes = _entered_form(name, form, image, missing, runtimes.session, undo)
         way = runtimes.entering(Environment(image=image, runtime=name))
@@ -45,12 +44,12 @@ def image_ready(
         return ready, notes, undo.pop_all().close
 
 
-def _can_be_overlaid(runtimes: Runtimes, name: str, image: Image) -> bool:
+def _can_be_overlaid(runtimes: Runtimes, facts: Facts, name: str, image: Image) -> bool:
     """Whether this runtime enters it as a folder that we can see, and needs our help with binds."""
     if RUNTIMES[name].traits.makes_targets:
         return False
     way = runtimes.entering(Environment(image=image, runtime=name))
-    overlay = next(each for each in runtimes.facts(only=()).tried if each.name == "overlay")
+    overlay = next(each for each in facts.tried if each.name == "overlay")
     return overlay.works and way.entered(image, PurePath("/")).form == "folder"
 
 
@@ -92,7 +91,7 @@ def _checked_bind(source: str, target: str) -> MountPoint:
 
 def _verified(image: Image) -> Image:
     """The image as it is now. Raises EnvironmentRefused if it has another digest than stated."""
-    found = image_at(Path(image.source))
+    found = image_at(Path(image.source), digest=bool(image.digest))
     if image.digest and image.digest != found.digest:
         raise EnvironmentRefused(
             f"image {image.source}: it is another one than requested: its digest is "
@@ -116,7 +115,10 @@ def _entered_form(
     why = f"{name} cannot enter a {image.form} here"
     if form == image.form:
         why = f"it has no place for {missing[0].target}"
-    made = unpacked(image, session, points)
+    from flowos.engine.environments._unpacked import unpacked  # most images are entered as they are
+
+    whole = image if image.digest else image_at(Path(image.source))
+    made = unpacked(whole, session, points)
     undo.callback(made.let_go)
     note = f"image {image.source} is unpacked once (to {made.folder}), as {why}"
     return replace(image, form="folder", source=made.folder), (note,)

@@ -3,10 +3,10 @@
 import json
 import os
 import stat
-import struct
+from contextlib import suppress
 from pathlib import Path
 
-from flowos.drivers.images.tree import CONFIG
+from flowos.drivers.images import CONFIG
 from flowos.engine.environments._digest import (
     Identity,
     file_digest,
@@ -20,42 +20,53 @@ from flowos.model import EnvironmentRefused, Form, Image, ImageConfig, from_plai
 
 _KIND = "image-digests"
 _HEAD_BYTES = 96
-_SQUASHFS_USED = 40  # where, in its superblock, a squashfs says how long it is: 8 bytes
+_SQUASHFS_USED = slice(40, 48)  # where, in its superblock, a squashfs says how long it is
 _SIF_MAGIC = slice(32, 41)
 
 
-def image_at(path: Path) -> Image:
-    """The image at a path, read whole where it was not read before. EnvironmentRefused."""
+def image_at(path: Path, *, digest: bool = True) -> Image:
+    """The image at a path, read whole where it was not read before. EnvironmentRefused.
+
+    digest: without it little is read, and of a folder not each file's state.
+    """
     path = path.absolute()
     try:
         form = _form(path)
+        if form == "folder" and not digest:
+            return _read(path, form, digest)
         identity = tree_identity(path) if form == "folder" else file_identity(path)
         known = _known(path, identity)
-        if known is not None:
+        if known is not None and (known.digest or not digest):
             return known
-        image = _read(path, form)
+        image = _read(path, form, digest)
     except OSError as error:
         raise EnvironmentRefused(f"image {path}: {_why_unreadable(error, path)}") from error
     except ValueError as error:
         raise EnvironmentRefused(f"image {path}: {error}") from error
     if identity.settled:
-        keep(_KIND, str(path), {"identity": identity.words, "image": to_plain(image)})
+        keep(_KIND, _key(path), {"identity": identity.words, "image": to_plain(image)})
     return image
 
 
+def _key(path: Path) -> str:
+    """Each machine has its own: what nodes share has another device number on each."""
+    return f"{os.uname().nodename} {path}"
+
+
 def _known(path: Path, identity: Identity) -> Image | None:
-    record = cached(_KIND, str(path))
-    if not isinstance(record, dict) or record.get("identity") != identity.words:
-        return None
-    try:
-        return from_plain(Image, record.get("image"))
-    except ValueError:  # kept by another version of us
-        return None
+    """Earlier versions kept it by the path alone."""
+    for key in (_key(path), str(path)):
+        record = cached(_KIND, key)
+        if isinstance(record, dict) and record.get("identity") == identity.words:
+            with suppress(ValueError):  # kept by another version of us
+                return from_plain(Image, record.get("image"))
+    return None
 
 
-def _read(path: Path, form: Form) -> Image:
-    digest = tree_digest(path) if form == "folder" else file_digest(path)
-    return Image(form=form, digest=digest, source=path, config=_config(path, form))
+def _read(path: Path, form: Form, digest: bool) -> Image:
+    read = tree_digest if form == "folder" else file_digest
+    found = read(path) if digest else ""
+    return Image(form=form, digest=found, source=path, config=_config(path, form))
 
 
 def _why_unreadable(error: OSError, image: Path) -> str:
@@ -83,7 +94,7 @@ def _form(path: Path) -> Form:
 
 def _refuse_cut_off(path: Path, head: bytes) -> None:
     have = path.stat().st_size
-    wants = struct.unpack_from("<Q", head.ljust(_HEAD_BYTES, b"\0"), _SQUASHFS_USED)[0]
+    wants = int.from_bytes(head[_SQUASHFS_USED], "little")
     if len(head) < _HEAD_BYTES or have < wants:
         raise EnvironmentRefused(
             f"image {path}: a squashfs that is cut off: {have} of {wants} bytes; copy it again"

@@ -62,7 +62,7 @@ class MpiCheck:
             raise LaunchFailed(wrong)
         says = self._said_outside(_program(launcher, mpirun))
         path = dict(variables).get("PATH", "")
-        reason = incompatibility(wished, mpi_said(says), self._mpis_inside(env, path))
+        reason = incompatibility(wished, mpi_said(says), self.mpis_inside(env, path))
         if reason is not None:
             raise EnvironmentRefused(f"image {env.image.source}: {reason.text}; {reason.remedy}")
 
@@ -93,7 +93,8 @@ class MpiCheck:
             self._outside[program] = _version_text(program)
         return self._outside[program]
 
-    def _mpis_inside(self, env: Environment, path: str) -> tuple[MpiSaid, ...]:
+    def mpis_inside(self, env: Environment, path: str) -> tuple[MpiSaid, ...]:
+        """Those of the image. path: PATH of the ranks, on which programs of an MPI are found."""
         if (env, path) not in self._inside:
             self._inside[env, path] = self._ask_inside(env, path)
         return self._inside[env, path]

@@ -7,15 +7,14 @@ namespaces: nothing is unpacked, and neither the image nor the node is changed.
 import errno
 import os
 import stat
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from flowos.drivers import OVERLAY_ROOT, overlaid, overlay_folder, path_inside
+from flowos._dataclasses import dataclass
+from flowos.drivers import overlaid, path_inside
 from flowos.engine._ask import ask
-from flowos.engine.launch._private_dirs import remove_tree
+from flowos.engine.launch._run_folders import remove_run_folder
 from flowos.engine.launch._session import LaunchSession
 from flowos.model import EnvironmentRefused, Image, Pairs, Tried
 
@@ -23,7 +22,7 @@ _LIMIT_SECONDS = 5.0
 _MOST_LINKS = 40
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MountPoint:
     """Where something is to be bound: an absolute path inside, a file or a folder."""
 
@@ -79,8 +78,8 @@ def with_points(
         if not missing:
             return image
         at = session.run_folder()
-        undo.callback(remove_tree, at)
-        _write_overlay(root, missing, Path(overlay_folder(at)))
+        undo.callback(remove_run_folder, at)
+        _describe_overlay(root, missing, at)
     except OSError as error:
         raise EnvironmentRefused(
             f"image {image.source}: cannot be given mount points: {error}"
@@ -90,11 +89,14 @@ def with_points(
 
 def try_overlay(init: Path) -> Tried:
     """Whether the kernel lets us lay one over a folder here."""
+    import tempfile  # takes long, and it is tried once
+
     with tempfile.TemporaryDirectory(prefix="flowos-", dir="/tmp") as name:
-        root, folder = Path(name, "image"), Path(name, "overlay")
+        root, at = Path(name, "root"), Path(name, "at")
         (root / "below").mkdir(parents=True)
-        _write_overlay(root, [MountPoint(PurePath("/below/new"))], folder)
-        argv = [str(init), "--overlay", str(folder), "--", "true"]
+        at.mkdir()
+        _describe_overlay(root, [MountPoint(PurePath("/below/new"))], at)
+        argv = [str(init), "--overlay", str(at), "--", "true"]
         try:
             done = ask(argv, seconds=_LIMIT_SECONDS)
         except OSError as error:
@@ -120,38 +122,42 @@ def _target_inside(root: Path, target: str) -> str:
     return f"/{place.relative_to(root)}" + ":ro" * target.endswith(":ro")
 
 
-def _write_overlay(root: Path, missing: Iterable[MountPoint], folder: Path) -> None:
+def _describe_overlay(root: Path, missing: Iterable[MountPoint], at: Path) -> None:
     """As init/overlay.h has it."""
-    (folder / OVERLAY_ROOT).mkdir(parents=True)
-    (folder / "image").symlink_to(root)
-    made = folder / "points"
-    _make_folder(made)
-    tops = {_add_point(root, point, made) for point in missing}
-    records = []
-    for top in sorted(tops, key=lambda top: len(top.parts)):
-        (made / top).chmod(stat.S_IMODE((root / top).stat().st_mode) | stat.S_IRWXU)
-        records += [f"o{top}", *(f"b{path}" for path in _shown_again(root, top))]
-    (folder / "mounts").write_bytes(os.fsencode("".join(f"{record}\0" for record in records)))
+    (at / "image").symlink_to(root)
+    records = [*_made(root, missing)]
+    (at / "mounts").write_bytes(os.fsencode("".join(f"{record}\0" for record in records)))
 
 
-def _add_point(root: Path, point: MountPoint, made: Path) -> PurePath:
-    """Make it in `made`. The deepest folder on its way that the image has."""
-    inside = place_inside(root, point.target).relative_to(root)
+def _made(root: Path, missing: Iterable[MountPoint]) -> Iterator[str]:
+    """Records of the folders and files that an overlay has, parents first, and of the overlay."""
+    points = [(point.file, place_inside(root, point.target).relative_to(root)) for point in missing]
+    tops = {_top(root, inside) for _, inside in points}
+    folders = {above for _, inside in points for above in inside.parents}
+    folders |= {inside for is_file, inside in points if not is_file}
+    for folder in sorted(folders, key=_depth):
+        yield f"d{_mode(root / folder) if folder in tops else 0o755:o} {folder}"
+    yield from (f"f{inside}" for is_file, inside in points if is_file)
+    for top in sorted(tops, key=_depth):
+        yield f"o{top}"
+        yield from (f"b{path}" for path in _shown_again(root, top))
+
+
+def _mode(folder: Path) -> int:
+    return stat.S_IMODE(folder.stat().st_mode) | stat.S_IRWXU
+
+
+def _depth(path: PurePath) -> int:
+    return len(path.parts)
+
+
+def _top(root: Path, inside: PurePath) -> PurePath:
+    """The deepest folder on the way to a mount point that the image has."""
     above = [*reversed(inside.parents)]
-    top = next(folder for folder in reversed(above) if (root / folder).is_dir())
-    for folder in above if point.file else (*above, inside):
+    for folder in (*above, inside):
         if os.path.lexists(root / folder) and not (root / folder).is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), f"/{folder}")
-        _make_folder(made / folder)
-    if point.file:
-        (made / inside).touch()
-    return top
-
-
-def _make_folder(folder: Path) -> None:
-    """Open to all, whatever the umask."""
-    folder.mkdir(exist_ok=True)
-    folder.chmod(0o755)
+    return next(folder for folder in reversed(above) if (root / folder).is_dir())
 
 
 def _shown_again(root: Path, top: PurePath) -> Iterator[PurePath]:

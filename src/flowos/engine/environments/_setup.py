@@ -1,16 +1,16 @@
 """What must run before an image can be entered, and what undoes it."""
 
 import os
-import shutil
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path, PurePath
 
-from flowos.drivers import Runtime, SetupStep, explain, runtime_named
+from flowos._dataclasses import replace
+from flowos.drivers import LinkStep, Runtime, SetupStep, runtime_named
 from flowos.engine.launch._orphans import unmount
 from flowos.engine.launch._prepared import PreparedLaunch, own_variables, prepare
+from flowos.engine.launch._run_folders import remove_run_folder
 from flowos.engine.launch._running import RunningProcess
 from flowos.engine.launch._session import LaunchSession
 from flowos.engine.launch._stale_sessions import note_undo
@@ -29,15 +29,22 @@ def set_up(way: Runtime, image: Image, session: LaunchSession) -> tuple[Image, U
 
     A step that stays is a launch of ours, so that it ends with us, however we end.
     """
-    at = session.run_folder()
+    at = session.new_name()
+    todo = way.setup(image, at)
+    if not todo:
+        return way.entered(image, at), lambda: None
     with ExitStack() as undo:
-        undo.callback(shutil.rmtree, at, ignore_errors=True)
+        at.mkdir(mode=0o700)
+        undo.callback(remove_run_folder, at)
         undo.callback(unmount, at)
         undo.callback(_tear_down, way, image, at, session)
         if steps := [launch.argv for launch in way.teardown(image, at)]:
             note_undo(at, steps)
-        for step in way.setup(image, at):
-            _take(step, image, at, session, undo)
+        for step in todo:
+            if isinstance(step, LinkStep):
+                Path(step.link).symlink_to(step.target)
+            else:
+                _take(step, image, at, session, undo)
         return way.entered(image, at), undo.pop_all().close
 
 
@@ -83,6 +90,8 @@ def _tear_down(way: Runtime, image: Image, at: Path, session: LaunchSession) -> 
 
 
 def _failed(step: SetupStep, image: Image, outcome: Outcome) -> EnvironmentRefused:
+    from flowos.drivers import explain  # of what went wrong
+
     program = PurePath(step.launch.argv[0]).name
     reason = explain(program, outcome.stderr.decode(errors="replace"))
     text = str(outcome.end) if reason.code == "unknown" and not outcome.stderr else reason.text

@@ -1,13 +1,12 @@
 """Looking into a squashfs, and unpacking one, by squashfs-tools as an ordinary user."""
 
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 from flowos.drivers import runtime_named
 from flowos.drivers.images import squashfs
-from flowos.engine._ask import ToolAnswer, ask
+from flowos.engine._ask import ToolAnswer, ask, which
 from flowos.engine.launch._prepared import own_variables, prepare
 from flowos.engine.launch._session import LaunchSession
 from flowos.model import EnvironmentRefused, Exited, Launch
@@ -19,7 +18,7 @@ _INSTALL = "install squashfs-tools (Debian: sudo apt-get install squashfs-tools)
 
 def read_in_squashfs(image: Path, inside: str) -> bytes:
     """A small file's content; empty if it is not there, or nothing here can look."""
-    if shutil.which("unsquashfs") is None:
+    if which("unsquashfs") is None:
         return b""
     done = _unsquashfs("-no-wildcards", "-cat", str(image), inside)
     return done.stdout if done.code == 0 else b""
@@ -43,7 +42,7 @@ def unpacked_bytes(image: Path) -> int:
 
 def unpack_squashfs(image: Path, to: Path, session: LaunchSession) -> None:
     """Unpack it as `to`, without owners and extended attributes. Raises ValueError if it fails."""
-    if shutil.which("unsquashfs") is None:
+    if which("unsquashfs") is None:
         raise EnvironmentRefused(f"no unsquashfs to unpack an image with; {_INSTALL}")
     argv = squashfs.unsquash(image, to, processors=len(os.sched_getaffinity(0)))
     variables = (*own_variables(), ("LC_ALL", "C.UTF-8"))

@@ -2,9 +2,9 @@
 
 import os
 import pwd
-import shutil
 from pathlib import Path
 
+from flowos.engine._ask import which
 from flowos.model import Tried
 
 PROGRAMS = (
@@ -28,7 +28,7 @@ PROGRAMS = (
 
 def programs() -> dict[str, Path]:
     """Name -> where it lies, of those in PATH."""
-    found = ((name, shutil.which(name)) for name in PROGRAMS)
+    found = ((name, which(name)) for name in PROGRAMS)
     return {name: Path(path).absolute() for name, path in found if path}
 
 

@@ -1,13 +1,11 @@
 """Trying a runtime: it enters an image that holds nothing but flowos-init."""
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from flowos._dataclasses import dataclass
 from flowos.drivers import Runtime
 from flowos.engine._ask import ask
 from flowos.engine.environments._setup import set_up
@@ -25,7 +23,7 @@ _FILES = ("etc/group", "etc/hosts", "etc/passwd", "etc/resolv.conf")
 _LAST_LINES = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Try:
     """What came of entering a form of image with a runtime; `way`: which one, if it worked."""
 
@@ -100,6 +98,9 @@ def tiny_folder(init: Path) -> Path:
     seen = init.stat()
     folder = own_folder(ON_DISK) / f"tiny-{seen.st_mtime_ns}"
     if not _is_whole(folder):
+        import shutil  # most starts find it there
+        import tempfile
+
         made = Path(tempfile.mkdtemp(prefix=".tiny-", dir=folder.parent))
         made.chmod(0o755)  # for podman, whose overlay of it belongs to an unmapped user
         for name in _FOLDERS:
@@ -119,6 +120,8 @@ def _is_whole(folder: Path) -> bool:
 
 
 def _squash(folder: Path, file: Path) -> None:
+    import tempfile
+
     handle, beside = tempfile.mkstemp(prefix=".tiny-", dir=file.parent)
     os.close(handle)
     words = ["mksquashfs", str(folder), beside, "-noappend", "-no-xattrs", "-no-progress", "-quiet"]

@@ -15,10 +15,10 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from flowos._dataclasses import dataclass
 from flowos.drivers.images import squashfs
 from flowos.engine._ask import ask
 from flowos.engine.environments._digest import tree_identity
@@ -37,7 +37,7 @@ from flowos.model import EnvironmentRefused, Image
 _BLOCK_BYTES = 4096
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Unpacked:
     """A folder that stays until `let_go` is called, or this process is gone."""
 
@@ -52,12 +52,15 @@ def unpacked(image: Image, session: LaunchSession, points: Sequence[MountPoint] 
     folder, seen = home / name, home / f"{name}.seen"
     try:
         with locked(home / f"{name}.lock", os.O_RDWR | os.O_CREAT):
-            if not _is_as_seen(folder, seen):
+            was_there = _is_as_seen(folder, seen)
+            if not was_there:
                 _refuse_if_used(image, folder)
                 _make(image, folder, session)
-            for point in missing_points(folder, points):
+            missing = missing_points(folder, points)
+            for point in missing:
                 _make_point(folder, point)
-            seen.write_text(tree_identity(folder).words)
+            if missing or not was_there:
+                seen.write_text(tree_identity(folder).words)
             return Unpacked(folder, partial(os.close, _held(folder, fcntl.LOCK_SH)))
     except OSError as error:
         raise EnvironmentRefused(f"image {image.source}: cannot be unpacked: {error}") from error

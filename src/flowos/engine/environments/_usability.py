@@ -6,12 +6,11 @@ kept until the node is started again or something that it depends on changes.
 """
 
 import os
-import platform
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+from flowos._dataclasses import dataclass, replace
 from flowos.drivers import RUNTIMES, Runtime
 from flowos.engine._ask import ask
 from flowos.engine.environments._disk_cache import cached, keep
@@ -27,11 +26,11 @@ from flowos.engine.launch._session import LaunchSession
 from flowos.model import Facts, Form, Pairs, Tool, Tried, from_plain, to_plain
 
 _KIND = "runtimes"
-_VERSION = re.compile(r"\d+(?:\.\d+)+")
+_VERSION = r"\d+(?:\.\d+)+"
 _ENTERING = tuple(name for name in RUNTIMES if name != "bare")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Record:
     """What is kept. `identity`: of all that it depends on; `known`: runtimes that were tried."""
 
@@ -53,7 +52,7 @@ def runtime_facts(
     """What `Runtimes.facts` says, and what it learns of it."""
     only = _ENTERING if only is None else only
     init, found, cheap = session.init_program(), programs(), tried_cheaply()
-    key = f"{platform.node()} {os.geteuid()} {cheap}"
+    key = f"{os.uname().nodename} {os.geteuid()} {cheap}"
     record = _kept_record(key, found, init) or _first_record(found, init)
     if anew:
         record = _without(record, only)
@@ -113,12 +112,12 @@ def _adapted(record: _Record, facts: Facts) -> Iterator[tuple[tuple[str, Form], 
 
 
 def _facts(found: Mapping[str, Path], cheap: tuple[Tried, ...], record: _Record) -> Facts:
-    versions = dict(record.versions)
+    versions, kernel = dict(record.versions), os.uname()
     return Facts(
-        host=platform.node(),
-        system=platform.system(),
-        kernel=platform.release(),
-        architecture=platform.machine(),
+        host=kernel.nodename,
+        system=kernel.sysname,
+        kernel=kernel.release,
+        architecture=kernel.machine,
         cpu_model="",
         cpus=(),
         allowed=(),
@@ -137,7 +136,7 @@ def _try_user_namespaces() -> Tried:
 
 def _version(program: Path) -> str:
     said, complaint = _said(str(program), "--version")
-    match = _VERSION.search(said) or _VERSION.search(complaint)
+    match = re.search(_VERSION, said) or re.search(_VERSION, complaint)
     return match[0] if match else ""
 
 

@@ -1,6 +1,12 @@
-"""Tasks that ask for cores get CPUs of their own, and variables that say to libraries how many."""
+"""Tasks that ask for cores get CPUs of their own, and variables that say to libraries how many.
 
-from flowos.model import Needs, Pairs
+Those that ask for devices get variables that say which.
+"""
+
+from collections.abc import Mapping
+
+from flowos.model import DeviceNumbers, Needs, Pairs
+from flowos.plan import Schedule
 
 _NAMES = (
     "OMP_NUM_THREADS",
@@ -14,6 +20,35 @@ _NAMES = (
 def is_bound(needs: Needs) -> bool:
     """Whoever is alone has the node, and sets what it measures."""
     return needs.binds and not needs.alone
+
+
+def most_cores(schedule: Schedule) -> int | None:
+    """The most that a Python task asks for; None if none does."""
+    python = (stage.needs for stage in schedule.all_stages if stage.in_python)
+    return max((needs.cores for needs in python if is_bound(needs)), default=None)
+
+
+def device_variables(devices: Mapping[str, DeviceNumbers]) -> Pairs:
+    """Which devices a task has, of each of its nodes: FLOWOS_DEVICES_FPGA=0,1.
+
+    Where its nodes do not have the same ones: n1:0 n2:1.
+    """
+    found = {node: dict(each) for node, each in devices.items()}
+    names = dict.fromkeys(name for each in found.values() for name in each)
+    return tuple(
+        (_variable(n), _numbers({at: each[n] for at, each in found.items()})) for n in names
+    )
+
+
+def _variable(device: str) -> str:
+    return f"FLOWOS_DEVICES_{device.upper().replace('-', '_')}"
+
+
+def _numbers(at: Mapping[str, tuple[int, ...]]) -> str:
+    words = {node: ",".join(map(str, numbers)) for node, numbers in at.items()}
+    if len(set(words.values())) == 1:
+        return next(iter(words.values()))
+    return " ".join(f"{node}:{numbers}" for node, numbers in words.items())
 
 
 def with_threads(variables: Pairs, threads: int) -> Pairs:

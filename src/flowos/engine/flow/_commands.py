@@ -14,11 +14,13 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from flowos.engine._node import Node
-from flowos.engine.flow._bound import is_bound, with_threads
-from flowos.engine.flow._failures import refused, remedy_of
+from flowos.engine.flow._bound import device_variables, is_bound, with_threads
+from flowos.engine.flow._failures import refused, remedy_of, reworded
+from flowos.engine.flow._gang import gang_nodes, refuse_lost
 from flowos.engine.flow._inside import Surroundings, bound_for_once
 from flowos.engine.flow._kernel import Halt
 from flowos.engine.launch._capture import Capture
@@ -27,6 +29,7 @@ from flowos.engine.launch._running import RunningProcess
 from flowos.model import (
     Cancelled,
     Command,
+    DeviceNumbers,
     Environment,
     EnvironmentRefused,
     Exited,
@@ -37,6 +40,7 @@ from flowos.model import (
     Launch,
     LaunchFailed,
     Lost,
+    Needs,
     NotStarted,
     Out,
     Outcome,
@@ -102,14 +106,16 @@ class CommandLane:
         self._halt = halt
         self._running: RunningProcess | None = None
         self._cores: tuple[int, ...] = ()
+        self._devices: DeviceNumbers = ()
+        self._needs = Needs()
 
     def run(
         self, stages: Sequence[Stage], values: Sequence[Sequence[object]]
     ) -> list[tuple[object, ...]]:
         return [self._stage(stage, given) for stage, given in zip(stages, values, strict=True)]
 
-    def bind(self, cores: Sequence[int]) -> None:
-        self._cores = tuple(cores)
+    def bind(self, cores: Sequence[int], devices: DeviceNumbers) -> None:
+        self._cores, self._devices = tuple(cores), devices
 
     def stop(self) -> None:
         running = self._running
@@ -119,12 +125,13 @@ class CommandLane:
     def _stage(self, stage: Stage, values: Sequence[object]) -> tuple[object, ...]:
         """Registers are the values taken, then constants; `Out` files are kept."""
         (step,) = stage.steps
+        self._needs = stage.needs
         frame = (*values, *stage.constants)
         given = {p.name: frame[i] for p, i in zip(step.task.inputs, step.inputs, strict=True)}
         try:
             made = self._run_command(step, given)
         except (TaskFailed, ValueRefused) as error:
-            raise type(error)(f"{error}; {_asked(step.task, given)}") from error.__cause__
+            raise reworded(error, f"{error}; {_asked(step.task, given)}") from error.__cause__
         except LaunchFailed as error:
             words = f"{error}{remedy_of(error.__cause__)}; {_asked(step.task, given)}"
             raise TaskFailed(f"task {step.label!r}: {words}") from error
@@ -222,12 +229,21 @@ class CommandLane:
             cpus=() if isinstance(body, Gang) else self._cores,  # its launcher binds the ranks
         )
         launcher, mpirun = (body.mpi, body.mpirun) if isinstance(body, Gang) else ("direct", "")
-        try:
-            captures = _captures(command, node)
-            running = node.start(launch, launcher=launcher, mpirun=mpirun, captures=captures)
-        except EnvironmentRefused as error:
-            raise TaskFailed(f"task {step.label!r}: {error}") from error
-        outcome = self._waited(step, running)
+        captures = _captures(command, node)
+        with gang_nodes(step.label, self._needs, node, lambda: self._halt.on) as taken:
+            nodes = tuple(taken)
+            if len(nodes) > 1:
+                launch = replace(launch, nodes=tuple(each.name for each in nodes))
+            if needs.devices:
+                has = {each.name: taken[each] or self._devices for each in nodes}
+                own = (*launch.variables, *device_variables(has))
+                launch = replace(launch, variables=own)
+            try:
+                running = node.start(launch, launcher=launcher, mpirun=mpirun, captures=captures)
+            except EnvironmentRefused as error:
+                raise TaskFailed(f"task {step.label!r}: {error}") from error
+            outcome = self._waited(step, running)
+        refuse_lost(step.label, nodes, outcome)
         _refuse_cut(step.label, captures)
         return outcome
 

@@ -10,7 +10,7 @@ from collections.abc import Container, Sequence
 
 from flowos.engine._ledger import Asker, Grant, ResourceLedger
 from flowos.engine.flow._runs import ExecutionSlot, SlotThread
-from flowos.model import Needs
+from flowos.model import DeviceNumbers, Needs
 
 Holding = int | tuple[Grant, Grant]
 """One core of the node without more, or what was granted by the slice's ledger and the node's."""
@@ -78,6 +78,12 @@ def cores_of(place: ExecutionSlot) -> tuple[int, ...]:
     if isinstance(held, int):
         return (held,)
     return () if held is None else held[1].cores
+
+
+def devices_of(place: ExecutionSlot) -> DeviceNumbers:
+    """Which devices the place holds."""
+    held: Holding | None = place.held
+    return () if held is None or isinstance(held, int) else held[1].devices
 
 
 def lend(worker: SlotThread) -> bool:

@@ -17,7 +17,7 @@ from functools import partial
 
 from flowos.engine._ledger import ResourceLedger
 from flowos.engine.flow._completion import Completion
-from flowos.engine.flow._core_share import cores_of, take_back, tell_of_lent
+from flowos.engine.flow._core_share import cores_of, devices_of, take_back, tell_of_lent
 from flowos.engine.flow._failures import not_run
 from flowos.engine.flow._inner_run import InnerRun
 from flowos.engine.flow._lanes import Lanes, Values
@@ -286,7 +286,8 @@ class Executor(Completion):
         assert place is not None
         lane = place.python if self._python[stages[0].number] else place.commands
         if self._binds:
-            lane.bind(cores_of(place) if self._bound[stages[0].number] else ())
+            bound = self._bound[stages[0].number]
+            lane.bind(cores_of(place) if bound else (), devices_of(place))
         try:
             if type(run) is not FlowRun:
                 if isinstance(run, MapBatch):

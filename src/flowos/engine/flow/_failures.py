@@ -77,7 +77,7 @@ def in_round(error: FlowosError, number: int, loop: str) -> FlowosError:
     """The same error, which says in which round of the loop a task failed."""
     if not isinstance(error, (TaskFailed, ValueRefused)):
         return error
-    return _reworded(error, f"{error}; round {number} of {loop!r}")
+    return reworded(error, f"{error}; round {number} of {loop!r}")
 
 
 def may_repeat(error: BaseException) -> bool:
@@ -89,17 +89,18 @@ def after_attempts(error: BaseException, count: int) -> BaseException:
     """The error of the last of several attempts, which says so."""
     if count == 1 or not isinstance(error, TaskFailed):
         return error
-    return _reworded(error, f"{error}; attempt {count}")
+    return reworded(error, f"{error}; attempt {count}")
 
 
 def of_item(error: Exception, item: int) -> Exception:
     """The same error, which names the item of a `map`. A copy: several runs may share one."""
     if not isinstance(error, FlowosError):
         return error
-    return _reworded(error, f"item {item}: {error}")
+    return reworded(error, f"item {item}: {error}")
 
 
-def _reworded(error: FlowosError, words: str) -> FlowosError:
+def reworded(error: FlowosError, words: str) -> FlowosError:
+    """A copy that says something else."""
     named = copy(error)
     named.args = (words,)
     named.__cause__ = error.__cause__

@@ -27,6 +27,7 @@ so pickling by reference fails and cloudpickle takes it by value.
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from flowos.model import DeviceNumbers
 from flowos.plan import Stage
 
 Values = Sequence[object]
@@ -53,8 +54,9 @@ class Lane(Protocol):
         """For each stage its outputs' values; `values[i]` are those of `stages[i].inputs`."""
         ...
 
-    def bind(self, cores: Sequence[int]) -> None:
-        """What is run next has these cores of the node for itself; () is nothing special."""
+    def bind(self, cores: Sequence[int], devices: DeviceNumbers) -> None:
+        """What is run next has these cores of the node for itself, where () is nothing special,
+        and these devices, which variables say to it."""
         ...
 
     def stop(self) -> None:

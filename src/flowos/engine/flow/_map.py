@@ -23,9 +23,9 @@ _OF_ONE_ITEM = (TaskFailed, ValueRefused)
 class MapRun:
     """Items of one `map`.
 
-    start: begins the runs of some items. finish: works until they are done. numbers: of the first
-    item, and from one to the next. goes_on: a `RunResult` stands for each item, and one that fails
-    does not end the map.
+    start: begins the runs of some items. finish: works until they are done. number: what errors
+    call an item that is the nth of this run. goes_on: a `RunResult` stands for each item, and one
+    that fails does not end the map.
     """
 
     def __init__(
@@ -34,38 +34,55 @@ class MapRun:
         pace: BatchPace,
         start: Callable[[Sequence[Sequence[object]], bool], Flight],
         finish: Callable[[Executor, FlowRun | MapBatch], Finished],
-        numbers: tuple[int, int],
+        number: Callable[[int], int],
         *,
         goes_on: bool,
     ) -> None:
         self._items, self._pace = items, pace
         self._start, self._finish = start, finish
-        self._item, self._step = numbers
+        self._number = number
+        self._item = 0
         self._goes_on = goes_on
         self._flight: deque[Flight] = deque()
-        self.around: Callable[[Iterator[Any]], Iterator[Any]] | None = None
-        """What the results go through, where one watches them."""
+        self._left = False
 
-    def begin(self) -> None:
-        """Start runs now, in other threads, not when the first result is asked for."""
-        if self._fill():
-            self._flight[-1][0].help()
+    @property
+    def limit(self) -> int:
+        """How many items may be in flight."""
+        return self._pace.limit
+
+    @property
+    def in_batches(self) -> bool:
+        """Whether items are so quick that several run as one."""
+        return self._pace.size > 1
+
+    def leave(self) -> None:
+        """Cancel what is in flight, from any thread; `results` then raises Cancelled."""
+        self._left = True
+        _leave(tuple(self._flight))
 
     def results(self) -> Iterator[Any]:
         """One for each item, in order. Raises what ends the map."""
-        return self.around(self._results()) if self.around else self._results()
+        for batch in self.batches():
+            yield from batch
 
-    def _results(self) -> Iterator[list[object] | RunResult]:
+    def batches(self) -> Iterator[Sequence[Any]]:
+        """The results in order, as they come. Raises what ends the map.
+
+        Called again after its end, it gives those of items that have come since.
+        """
         try:
             while True:
                 while self._fill():
-                    crew, run = self._flight.popleft()
+                    crew, run = self._flight[0]
                     outputs, error = self._finish(crew, run)
-                    yield from self._good(run, outputs) if self._goes_on else outputs
-                    self._item += self._step * len(outputs)
+                    self._flight.popleft()
+                    if outputs:
+                        yield self._good(run, outputs) if self._goes_on else outputs
+                        self._item += len(outputs)
                     if error is not None:
                         one = isinstance(error, _OF_ONE_ITEM) and not crew.ended
-                        yield self._bad(error, run.failure, one=one)
+                        yield [self._bad(error, run.failure, one=one)]
                     if isinstance(run, MapBatch):
                         self._go_on(crew, run)
                 failed = self._items.error
@@ -73,7 +90,7 @@ class MapRun:
                     return
                 if not self._items.refused:
                     raise failed
-                yield self._bad(failed, partial(RunResult, attempts=0), one=True)
+                yield [self._bad(failed, partial(RunResult, attempts=0), one=True)]
                 self._items.go_on()
         finally:
             if self._flight:
@@ -94,6 +111,8 @@ class MapRun:
                 break
             flight.append(self._start(taken, self._goes_on))
             count += len(taken)
+            if self._left:
+                _leave(tuple(flight))
         if len(flight) > 1:
             flight[-1][0].help()
         return bool(flight)
@@ -103,15 +122,15 @@ class MapRun:
         if batch.times is not None:
             self._pace.learn(len(batch.results), batch.times.all, batch.times.worked)
 
-    def _good(self, run: FlowRun | MapBatch, outputs: list[list[object]]) -> Iterator[RunResult]:
-        for i, each in enumerate(outputs):
-            yield run.result(i, each)
+    def _good(self, run: FlowRun | MapBatch, outputs: list[list[object]]) -> list[RunResult]:
+        return [run.result(i, each) for i, each in enumerate(outputs)]
 
     def _bad(self, error: Exception, result: Callable[..., RunResult], *, one: bool) -> RunResult:
         """Of the item after those that were good; raises the error if it ends the map."""
         if not (self._goes_on and one):
-            raise of_item(error, self._item) from error.__cause__
-        item, self._item = self._item, self._item + self._step
+            raise of_item(error, self._number(self._item)) from error.__cause__
+        item = self._number(self._item)
+        self._item += 1
         return result(error=of_item(error, item))
 
 

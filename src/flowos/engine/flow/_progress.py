@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 
 from flowos.engine._clock import now
 from flowos.engine.flow._lanes import Lane, PythonLane, RowTimes, Values
-from flowos.model import Cancelled, Progress
+from flowos.model import Cancelled, DeviceNumbers, Progress
 from flowos.plan import Stage
 
 _INTERVAL_SECONDS = 0.1
@@ -259,8 +259,8 @@ class WatchedLane:
         tasks = sum(len(stage.steps) for stage in stages)
         return self._counted(stages, tasks, lambda: self._inner.run(stages, values))
 
-    def bind(self, cores: Sequence[int]) -> None:
-        self._inner.bind(cores)
+    def bind(self, cores: Sequence[int], devices: DeviceNumbers) -> None:
+        self._inner.bind(cores, devices)
 
     def stop(self) -> None:
         self._inner.stop()

@@ -48,7 +48,7 @@ class Roster:
         self._python = [stage.in_python for stage in stages]
         self._bound = [is_bound(stage.needs) for stage in stages]
         self._fusable = [stage.steps[0].fusable for stage in stages]
-        self._binds = any(self._bound)
+        self._binds = any(self._bound) or any(stage.needs.devices for stage in stages)
         self._retries = [stage.steps[0].task.retries for stage in stages]
         own, self._node = ledgers
         self._share = CoreShare(self.places, own, self._node, plain=self._plain)

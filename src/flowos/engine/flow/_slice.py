@@ -143,17 +143,16 @@ class Slice(Freed):
         item: the end of the slice, or an error of `values` itself. Items of one batch whose
         results are lost with a worker are run again.
         """
-        return self.map_part(values, ahead, 0, 1, on_error).results()
+        return self.map_run(values, ahead, on_error).results()
 
-    def map_part(
+    def map_run(
         self,
         values: Iterable[object],
-        ahead: int | None,
-        first: int,
-        step: int,
+        ahead: int | None = None,
         on_error: OnError = "raise",
+        number: Callable[[int], int] = int,
     ) -> MapRun:
-        """`map` of every `step`-th item of all, from the `first` on; errors name it so."""
+        """A `map` that has not begun. number: what errors call the nth of its items."""
         check_on_error(on_error)
         crew = self._crew[0]
         pace = BatchPace(
@@ -166,9 +165,14 @@ class Slice(Freed):
             pace,
             self._start,
             self._finish,
-            (first, step),
+            number,
             goes_on=on_error == "return",
         )
+
+    @property
+    def places(self) -> int:
+        """Where tasks run side by side."""
+        return len(self._crew[0].places)
 
     def free(self) -> None:
         """Give all back. Twice is once."""

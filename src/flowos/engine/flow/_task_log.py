@@ -19,7 +19,7 @@ from typing import Any
 
 from flowos.engine.flow._lanes import BATCH_SECONDS, Lane, PythonLane, RowTimes, Values
 from flowos.engine.flow._runs import ExecutionSlot
-from flowos.model import SliceRefused
+from flowos.model import DeviceNumbers, SliceRefused
 from flowos.plan import Stage
 
 
@@ -73,8 +73,8 @@ class LoggedLane:
     def run(self, stages: Sequence[Stage], values: Sequence[Values]) -> Sequence[Values]:
         return [self._timed(stage, row) for stage, row in zip(stages, values, strict=True)]
 
-    def bind(self, cores: Sequence[int]) -> None:
-        self._inner.bind(cores)
+    def bind(self, cores: Sequence[int], devices: DeviceNumbers) -> None:
+        self._inner.bind(cores, devices)
 
     def stop(self) -> None:
         self._inner.stop()

@@ -5,6 +5,7 @@ from time import perf_counter, thread_time
 
 from flowos.engine.flow._kernel import CompiledStage, Halt, MarkedOperations
 from flowos.engine.flow._lanes import BATCH_SECONDS, RowTimes
+from flowos.model import DeviceNumbers
 from flowos.plan import Schedule, Stage
 
 
@@ -42,8 +43,11 @@ class ThreadLane:
                 break
         return RowTimes(now - began, now - before, thread_time() - worked)
 
-    def bind(self, cores: Sequence[int]) -> None:
-        """Threads stay where they are: the pools of their libraries are of the whole process."""
+    def bind(self, cores: Sequence[int], devices: DeviceNumbers) -> None:
+        """Threads stay where they are: the pools of their libraries are of the whole process.
+
+        They share its variables too: no task that needs devices runs in one.
+        """
 
     def stop(self) -> None:
         """Nothing beyond `halt`."""

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 
 class SliceUsage:
-    """Of one slice. `begun` is called for each run, `hit` for each result that was found: steps of
-    counters, without a lock."""
+    """Of one slice. log: the file with its tasks, or "". `begun` is called for each run, `hit` for
+    each result that was found: steps of counters, without a lock."""
 
     __slots__ = (
         "_counter",
@@ -21,11 +21,12 @@ class SliceUsage:
         "env",
         "flow",
         "hit",
+        "log",
         "node",
     )
 
-    def __init__(self, flow: str, node: str, env: str) -> None:
-        self.flow, self.node, self.env = flow, node, env
+    def __init__(self, flow: str, node: str, env: str, log: str = "") -> None:
+        self.flow, self.node, self.env, self.log = flow, node, env, log
         self._counter = itertools.count()
         self._hits = itertools.count()
         self.begun, self.hit = self._counter.__next__, self._hits.__next__

@@ -5,7 +5,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flowos._collected import apart
-from flowos.engine.flow._map import MapRun
 from flowos.engine.flow._pace import known_length
 from flowos.engine.flow._progress import ProgressWatch
 from flowos.engine.flow._slice import OnError, Slice
@@ -38,28 +37,30 @@ class WatchedSlice(Slice):
         run.add_done_callback(lambda _: self._watch.end())
         return run
 
-    def map_part(
+    def map(
         self,
         values: Iterable[object],
-        ahead: int | None,
-        first: int,
-        step: int,
+        *,
+        ahead: int | None = None,
         on_error: OnError = "raise",
-    ) -> MapRun:
-        run = super().map_part(values, ahead, first, step, on_error)
-        run.around = partial(self._counted, known_length(values))
-        return run
+    ) -> Any:
+        results = super().map(values, ahead=ahead, on_error=on_error)
+        return counted(self._watch, self.flow.name, known_length(values), results)
 
-    def _counted(self, total: int | None, results: Iterator[Any]) -> Iterator[Any]:
-        items = self._watch.begin_map(self.flow.name, total)
-        try:
-            for each in results:
-                items.done += 1
-                yield each
-        except GeneratorExit:  # perhaps by the collector, which may hold any lock
-            apart(partial(self._watch.end_map, items))
-            raise
-        except BaseException:
-            self._watch.end_map(items)
-            raise
-        self._watch.end_map(items)
+
+def counted(
+    watch: ProgressWatch, flow: str, total: int | None, results: Iterator[Any]
+) -> Iterator[Any]:
+    """The same results; the watch counts them as items of a `map`."""
+    items = watch.begin_map(flow, total)
+    try:
+        for each in results:
+            items.done += 1
+            yield each
+    except GeneratorExit:  # perhaps by the collector, which may hold any lock
+        apart(partial(watch.end_map, items))
+        raise
+    except BaseException:
+        watch.end_map(items)
+        raise
+    watch.end_map(items)

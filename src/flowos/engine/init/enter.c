@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -54,12 +55,30 @@ static int enter_held_by(long pid, unsigned long long mount) {
   return error;
 }
 
+static bool is_this_boot(const char* id) {
+  char* own = read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", NULL);
+  bool same = own != NULL && strncmp(own, id, strcspn(own, "\n")) == 0;
+  free(own);
+  return same;
+}
+
+/* A line of `enter`. ESTALE where it is of another node. */
+static int enter_by(char* line) {
+  char* rest = line;
+  long pid = strtol(line, &rest, 10);
+  unsigned long long mount = strtoull(rest, &rest, 10);
+  rest += strspn(rest, " ");
+  return *rest == '\0' || is_this_boot(rest) ? enter_held_by(pid, mount) : ESTALE;
+}
+
 int enter_container(int folder) {
   char* text = read_file(folder, "enter", NULL);
   if (text == NULL) return errno == ENOENT ? 0 : errno;
-  char* rest = text;
-  long pid = strtol(text, &rest, 10);
-  unsigned long long mount = strtoull(rest, NULL, 10);
+  char* rest = NULL;
+  int error = ESTALE;
+  for (char* line = strtok_r(text, "\n", &rest); line != NULL && error != 0;
+       line = strtok_r(NULL, "\n", &rest))
+    error = enter_by(line);
   free(text);
-  return enter_held_by(pid, mount);
+  return error;
 }

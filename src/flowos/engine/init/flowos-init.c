@@ -10,8 +10,9 @@
  *   passes    optional: prefixes, each ended by NUL. Variables of our own environment that begin
  *             with one go in too, and win: they say which rank this is. Without it the command
  *             inherits no descriptors but 0, 1 and 2
- *   enter     optional: "PID INODE". Before all else join the user and mount namespaces of that
- *             process, if the latter is still the one of that number: a container held for a gang
+ *   enter     optional: lines "PID INODE [BOOT]", the last being a kernel's boot_id. Before all
+ *             else join the user and mount namespaces of the first such process that is there, if
+ *             the latter is still the one of that number: a container held for a gang on this node
  *   argv      optional: COMMAND and each ARG, ended by NUL, instead of those given: some runtimes
  *             pass on nothing but UTF-8
  *   streams   optional: the standard streams are our descriptors 3, 4 and 5, as 0, 1 and 2 are the
@@ -338,12 +339,11 @@ static int end_like(int status) {
   return SIGNALLED + WTERMSIG(status);
 }
 
-static int stand_guard(pid_t init) {
-  const sigset_t set = block_signals();
+static int stand_guard(pid_t init, const sigset_t* set) {
   int status = 0;
   siginfo_t info;
   while (waitpid(init, &status, WNOHANG) != init)
-    if (sigwaitinfo(&set, &info) > 0 && info.si_signo != SIGCHLD) kill(init, info.si_signo);
+    if (sigwaitinfo(set, &info) > 0 && info.si_signo != SIGCHLD) kill(init, info.si_signo);
   sweep();
   return end_like(status);
 }
@@ -354,10 +354,11 @@ static int stand_guard(pid_t init) {
 static bool get_guardian(struct run* run, int* code) {
   const pid_t guardian = getpid();
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return true;
+  const sigset_t set = block_signals(); /* before there is a command to get them */
   const pid_t init = fork();
   if (init < 0) return true;
   if (init > 0) {
-    *code = stand_guard(init);
+    *code = stand_guard(init, &set);
     return false;
   }
   setpgid(0, 0);

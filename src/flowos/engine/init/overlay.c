@@ -10,10 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "run_folder.h"
+
+#define OVERLAY_ROOT "overlay-root"
 
 enum { OWN_FAILURE = 125, IS_FOLDER = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
 
@@ -60,24 +63,55 @@ static bool lay_over(const char* points, const char* image, const char* to) {
   return good;
 }
 
-static bool make_mount(const char* record) {
+static bool make_folder(const char* path, mode_t mode) {
+  return (mkdir(path, mode) == 0 || errno == EEXIST) && chmod(path, mode) == 0;
+}
+
+static bool make_file(const char* path) {
+  int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  return fd >= 0 && close(fd) == 0;
+}
+
+/* An empty place in memory over our folder, which still names the image. */
+static bool enter_memory(const char* dir) {
+  char image[PATH_MAX];
+  const ssize_t size = readlink("image", image, sizeof image - 1);
+  if (size < 0) return false;
+  image[size] = '\0';
+  return mount("tmpfs", dir, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755") == 0 && chdir(dir) == 0 &&
+         symlink(image, "image") == 0 && make_folder(OVERLAY_ROOT, 0755) &&
+         make_folder("points", 0755);
+}
+
+static bool do_record(const char* record) {
   char points[PATH_MAX];
   char image[PATH_MAX];
   char root[PATH_MAX];
-  const char* path = record + 1;
-  if (strlen(path) + sizeof "points/" >= PATH_MAX) {
+  char* path = NULL;
+  const mode_t mode = (mode_t)strtoul(record + 1, &path, 8);
+  path = record[0] == 'd' ? path + 1 : (char*)record + 1;
+  if (strlen(path) + sizeof OVERLAY_ROOT "/" >= PATH_MAX) {
     errno = ENAMETOOLONG;
     return false;
   }
   snprintf(points, sizeof points, "points/%s", path);
   snprintf(image, sizeof image, "image/%s", path);
-  snprintf(root, sizeof root, "root/%s", path);
-  return record[0] == 'o' ? lay_over(points, image, root) : bind_read_only(image, root);
+  snprintf(root, sizeof root, OVERLAY_ROOT "/%s", path);
+  switch (record[0]) {
+    case 'd':
+      return make_folder(points, mode);
+    case 'f':
+      return make_file(points);
+    case 'o':
+      return lay_over(points, image, root);
+    default:
+      return bind_read_only(image, root);
+  }
 }
 
-static bool make_mounts(const char* records, size_t size) {
+static bool do_records(const char* records, size_t size) {
   for (const char* r = records; r < records + size; r += strlen(r) + 1)
-    if (!make_mount(r)) return false;
+    if (!do_record(r)) return false;
   return true;
 }
 
@@ -92,7 +126,7 @@ int enter_overlay(const char* dir, char** argv) {
   char* records = read_file(AT_FDCWD, "mounts", &size);
   if (records == NULL) return failed("mounts");
   if (!own_namespaces()) return failed("no user namespace for mount points");
-  if (!bind_read_only("image", "root") || !make_mounts(records, size))
+  if (!enter_memory(dir) || !bind_read_only("image", OVERLAY_ROOT) || !do_records(records, size))
     return failed("mount points cannot be laid over the image");
   free(records);
   if (chdir("/") != 0) return failed("/");

@@ -59,12 +59,12 @@ def run_in_foreground(prepared: PreparedLaunch) -> Outcome:
     inside = prepared.launch.terminal and prepared.runtime.traits.own_terminal
     with _Terminal.kept(requested=alone, inside=inside) as terminal, contextlib.ExitStack() as undo:
         undo.callback(prepared.discard)
-        holder = hold_container(prepared, undo)
+        holders = hold_container(prepared, undo)
         spawn = _ready_to_spawn(prepared, terminal)
         undo.pop_all()
         post = _Post(_to_command if alone else partial(_to_gang, prepared.launcher.signals_owned))
         with _handlers(post.take):
-            running = prepared.started_by(spawn, holder)
+            running = prepared.started_by(spawn, holders)
             post.open(running)
             return running.wait()
 

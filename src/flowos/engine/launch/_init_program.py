@@ -28,16 +28,13 @@ def find_init(session: Callable[[], Path]) -> Path:
 
 def link_or_copy(program: Path, place: Path) -> None:
     """Give it another name, at once."""
-    import shutil  # a launch without an image needs neither
-    import tempfile
-
-    with tempfile.TemporaryDirectory(dir=place.parent) as beside:
-        made = Path(beside) / place.name
-        try:
-            made.hardlink_to(program)
-        except OSError:  # another file system, or another user's file
-            shutil.copy(program, made)
-        made.replace(place)
+    made = place.with_name(f".{place.name}-{os.urandom(4).hex()}")
+    try:
+        made.hardlink_to(program)
+    except OSError:  # another file system, or another user's file
+        made.write_bytes(program.read_bytes())
+        made.chmod(0o755)
+    made.replace(place)
 
 
 def digest_of(sources: Path) -> str:

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from flowos._dataclasses import dataclass
-from flowos.engine._ask import ask
+from flowos.engine._ask import ask, which
 
 _PASSES = 100
 _PASS_SECONDS = 0.005
@@ -231,10 +231,8 @@ def _in(folder: Path, pattern: str = "*") -> list[Path]:
 
 def unmount(folder: Path) -> None:
     """Undo FUSE mounts there and below, as a killed server leaves them."""
-    import shutil  # slow to import, and most launches leave nothing
-
-    program = shutil.which("fusermount3") or shutil.which("fusermount")
-    for mount in _mounts(folder) if program else ():
+    for mount in _mounts(folder):
+        program = which("fusermount3") or which("fusermount")
         with contextlib.suppress(OSError):
             ask([str(program), "-u", "-z", mount], seconds=_UNMOUNT_SECONDS)
 

@@ -43,6 +43,7 @@ class PreparedLaunch:
     kept: variables by which the launcher keeps its files there too.
     captures: of its stdout and stderr.
     relays: the command sends on itself what is printed.
+    holders: of containers on other nodes, which `enter` names already.
     """
 
     launch: Launch
@@ -53,6 +54,7 @@ class PreparedLaunch:
     kept: Pairs = ()
     captures: tuple[Capture, Capture]
     relays: bool = False
+    holders: tuple[RunningProcess, ...] = ()
 
     @property
     def has_streams_beside(self) -> bool:
@@ -61,26 +63,27 @@ class PreparedLaunch:
     @property
     def joined(self) -> bool:
         """Whether ranks join a container that is held for them (see _shared_container)."""
-        return self.launch.env.image is not None and self.launcher.name != "direct"
+        ranked = self.launch.ranks > 1 if self.session.elsewhere else self.launcher.name != "direct"
+        return self.launch.env.image is not None and ranked
 
     def start(self, *, stdin: Stdin = None) -> RunningProcess:
         """Start it; LaunchFailed, with the folder gone, if not even that can be done."""
         with ExitStack() as undo:
             undo.callback(self.discard)
-            holder = hold_container(self, undo)
+            holders = hold_container(self, undo)
             spawn = _ready_to_spawn(self, stdin)
             undo.pop_all()
-        return self.started_by(spawn, holder)
+        return self.started_by(spawn, holders)
 
-    def started_by(self, spawn: Spawn, holder: RunningProcess | None) -> RunningProcess:
-        """Started so, in the container that `holder` holds, if there is one."""
+    def started_by(self, spawn: Spawn, holders: tuple[RunningProcess, ...]) -> RunningProcess:
+        """Started so, in the containers that `holders` hold, if there are any."""
         return RunningProcess(
             self.launch,
             self.folder,
             spawn,
             captures=self.captures,
             folders=self.session.folders,
-            holder=holder,
+            holders=holders,
             server=self.session.server_of(self.launch.env.image),
         )
 
@@ -97,13 +100,15 @@ class PreparedLaunch:
     def command_line(self) -> tuple[Argv, dict[str, str]]:
         """All its words, and the variables of its first program."""
         session = self.session
-        seen = self.launch.env.image or session.elsewhere
-        init = session.init_seen_inside() if seen else session.init_program()
+        inside = self.launch.env.image is not None
+        init = session.init_seen_inside() if inside else session.init_on_node()
         argv = _compose(self, init)
         return argv, {} if argv[0] == str(init) else _launchers_variables(self)
 
     def discard(self) -> None:
         """Remove the folder of a launch that is not started after all."""
+        for holder in self.holders:
+            holder.stop(grace_seconds=0.0)
         remove_run_folder(self.folder)
 
 
@@ -143,7 +148,7 @@ def prepare(
     )
     _check(launch)
     if launch.ranks > 1 and not oversubscribe:
-        _check_cpus(launch, session.cpu_count())
+        _check_cpus(launch, session.cpu_count() * max(1, len(launch.nodes)))
     folder = session.run_folder()
     alone = driver.name == "direct" or session.elsewhere
     return PreparedLaunch(
@@ -186,6 +191,8 @@ def _check_cpus(launch: Launch, have: int) -> None:
 
 
 def _ready_to_spawn(prepared: PreparedLaunch, stdin: Stdin) -> Spawn:
+    from flowos.engine.launch._spawn import start_here, start_there  # not for the foreground
+
     folder = prepared.folder
     if prepared.session.elsewhere and isinstance(stdin, int):
         raise LaunchFailed(f"'{prepared.launch.argv[0]}': no descriptor reaches another node")
@@ -204,7 +211,12 @@ def _ready_to_spawn(prepared: PreparedLaunch, stdin: Stdin) -> Spawn:
             out, out_end = _pipe(undo, after)
             err, err_end = _pipe(undo, after)
             after.enter_context(_on_cpus(prepared.launch.cpus))
-            process = _spawn(argv, variables, (given, out_end, err_end))
+            streams = (given, out_end, err_end)
+            starter = prepared.session.elsewhere and prepared.session.elsewhere.starter
+            if starter:
+                process = start_there(starter, argv, variables, folder, streams)
+            else:
+                process = start_here(argv, variables, streams)
             undo.pop_all()
         return process, Pipes(alive, out, err)
 
@@ -260,7 +272,7 @@ def _compose(prepared: PreparedLaunch, init: Path) -> Argv:
         if launch.env.image is not None:
             from flowos.drivers import in_overlay  # a bare launch needs none
 
-            inner = in_overlay(inner, launch.env.image, prepared.session.init_program())
+            inner = in_overlay(inner, launch.env.image, prepared.session.init_on_node())
     return prepared.launcher.wrap(inner, launch)
 
 
@@ -281,17 +293,17 @@ def _is_beyond_utf8(word: str) -> bool:
     return False
 
 
-def hold_container(prepared: PreparedLaunch, undo: ExitStack) -> RunningProcess | None:
+def hold_container(prepared: PreparedLaunch, undo: ExitStack) -> tuple[RunningProcess, ...]:
     """Where ranks join a container: enter the image for them, and tell their flowos-init where."""
-    if not prepared.joined:
-        return None
+    if not prepared.joined or prepared.session.elsewhere:
+        return prepared.holders
     from flowos.engine.launch._shared_container import HOLD, await_held  # few launches need it
 
     alone = Launch(argv=HOLD, env=prepared.launch.env)
     holder = prepare(alone, prepared.runtime, prepared.session).start()
     undo.callback(_end_at_once, holder)
     (prepared.folder / "enter").write_bytes(await_held(holder))
-    return holder
+    return (holder,)
 
 
 def _end_at_once(running: RunningProcess) -> None:
@@ -333,28 +345,6 @@ def _on_cpus(cpus: Collection[int]) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, ours)
-
-
-def _spawn(argv: Argv, variables: dict[str, str], streams: tuple[int, int, int]) -> "Popen[bytes]":
-    """A session of its own: a terminal's Ctrl-C is ours to pass on, and leftovers are found."""
-    stdin, stdout, stderr = streams
-    try:
-        return Popen(
-            argv,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            cwd="/",
-            env=variables,
-            start_new_session=True,
-        )
-    except FileNotFoundError as error:
-        where = variables.get("PATH", os.defpath)
-        raise LaunchFailed(f"no such launcher '{argv[0]}' (looked in PATH={where})") from error
-    except (OSError, UnicodeEncodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        command = argv[argv.index("--") + 1]
-        raise LaunchFailed(f"cannot start '{command[:80]}': {why}") from error
 
 
 def open_alive(folder: Path) -> int:

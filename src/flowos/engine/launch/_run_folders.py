@@ -26,7 +26,7 @@ from flowos._collected import when_collected
 from flowos._dataclasses import dataclass
 from flowos.engine.launch._private_dirs import complaint_about, locked
 from flowos.engine.launch._stale_sessions import is_beyond_us, remove_session
-from flowos.model import LaunchFailed
+from flowos.model import LaunchFailed, Usage
 
 _HALF_MADE_SECONDS = 3600.0
 _NAME_BYTES = 5
@@ -49,15 +49,27 @@ class RunFolders:
     It is removed when this process ends, when this object is no longer referenced, or at the next
     start of another process. base: makes the folder of all processes of this user and machine, for
     launches `elsewhere`, whose answers may come a little later than their end. lost: none comes any
-    more, their node is gone.
+    more, their node is gone. used: by the launches that have ended, times added up.
     """
 
     def __init__(self, base: Callable[[], Path] | None = None) -> None:
         self.elsewhere = base is not None
         self.lost = False
+        self.used = Usage()
+        self._using = threading.Lock()
         self._base = base or _base
         self._begin()
         _open.add(self)
+
+    def use(self, usage: Usage) -> None:
+        """A launch has ended."""
+        with self._using:
+            self.used = Usage(
+                wall_seconds=self.used.wall_seconds + usage.wall_seconds,
+                user_seconds=self.used.user_seconds + usage.user_seconds,
+                system_seconds=self.used.system_seconds + usage.system_seconds,
+                max_rss_bytes=max(self.used.max_rss_bytes, usage.max_rss_bytes),
+            )
 
     def session(self) -> Path:
         """What they lie in."""
@@ -65,10 +77,18 @@ class RunFolders:
 
     def make(self) -> Path:
         """A fresh one."""
-        session = self._own()
-        folder = session.folder / str(next(session.numbers))
-        folder.mkdir(mode=0o700)
+        folder = self.new_name()
+        try:
+            folder.mkdir(mode=0o700)
+        except OSError as error:
+            why = error.strerror
+            raise LaunchFailed(f"cannot make the run folder {folder}: {why}") from error
         return folder
+
+    def new_name(self) -> Path:
+        """Of one that is not there yet."""
+        session = self._own()
+        return session.folder / str(next(session.numbers))
 
     def _begin(self) -> None:
         self._guard = threading.Lock()
@@ -124,15 +144,29 @@ def remove_run_folder(folder: Path) -> None:
 
 
 def _remove_folder(folder: Path) -> None:
-    """If it is there. Most are empty, and shutil takes 3 ms to be imported."""
+    """If it is there. Most are empty or hold little, and shutil takes 3 ms to be imported."""
     try:
         folder.rmdir()
     except FileNotFoundError:
         return
     except OSError:
-        import shutil
+        try:
+            _remove_below(folder)
+        except OSError:  # what its owner may not write, or is gone meanwhile
+            import shutil
 
-        shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):  # rmtree ignores no error of fstat, as FUSE gives
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_below(folder: Path) -> None:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                _remove_below(Path(entry))
+            else:
+                Path(entry).unlink()
+    folder.rmdir()
 
 
 def _new_session(base: Path) -> _Session:

@@ -57,13 +57,13 @@ class RunningProcess:
         *,
         captures: tuple[Capture, Capture],
         folders: RunFolders,
-        holder: "RunningProcess | None" = None,
+        holders: "tuple[RunningProcess, ...]" = (),
         server: "RunningProcess | None" = None,
     ) -> None:
         """Start it by `spawn`, whose exception is raised here.
 
         captures: of its stdout and stderr; one that breaks ends it. folders: `folder` is one of
-        them. holder: the launch that holds the container of this one, and ends with it.
+        them. holders: the launches that hold the containers of this one, and end with it.
         server: the launch that shows the image of this one, which has no root without it.
 
         `spawn` is called in the watch's thread, where no Ctrl-C can fall between a process that is
@@ -71,12 +71,12 @@ class RunningProcess:
         """
         self.launch = launch
         self.folder = folder
-        self._folders = folders  # removed with the last reference to them
+        self.folders = folders  # removed with the last reference to them
         self._stdout, self._stderr = captures
         self._open: dict[int, Capture] = {}
         self._began = time.monotonic()
         self._owner = os.getpid()
-        self._holder, self._server = holder, server
+        self._holders, self._server = holders, server
         self._served: set[RunningProcess] = set()
         self._at_end: list[Act] = []
         self._stopped_by: StoppedBy = ""
@@ -84,14 +84,14 @@ class RunningProcess:
         self._pidfd = -1
         self._alarm = -1
         self._next_look = -1
-        self._hung = False
+        self._hung = self._lost = False
         self.progress = 0, 0
         self._hard_at = 0.0
         self._begun, self._ended = threading.Event(), threading.Event()
         self._failure: BaseException | None = None
         self._outcome: Outcome | None = None
         self._watch = the_watch()
-        _all.add(self)
+        all_running.add(self)
         self._watch.ask(partial(self._begin, spawn))
         self._await_begin()
 
@@ -129,6 +129,10 @@ class RunningProcess:
     def stop(self, grace_seconds: float = DEFAULT_GRACE_SECONDS) -> None:
         """Ask for the end: TERM now, KILL after the grace; `wait` returns once it came."""
         self._watch.ask(self._guarded(partial(self._stop, "request", grace_seconds)))
+
+    def lose(self, grace_seconds: float) -> None:
+        """A node of it is gone: no answer is waited for. What is left of it has so long to end."""
+        self._watch.ask(self._guarded(partial(self._end_lost, grace_seconds)))
 
     # ---- from here on, in the watch's thread only ----
 
@@ -235,6 +239,11 @@ class RunningProcess:
         self._process.kill()
         self._at(_LATE_SECONDS, self._give_up)
 
+    def _end_lost(self, grace_seconds: float) -> None:
+        self._lost = True
+        self._close_alive()
+        self._at(grace_seconds, self._end_hard if self.code is None else self._outermost_ended)
+
     def _look_whether_it_hangs(self, *, ended: bool) -> None:
         """Podman may wait for ever for a container that is gone.
 
@@ -269,12 +278,12 @@ class RunningProcess:
 
     def _finish_without_ranks(self, until: float) -> None:
         """A launcher may end before its ranks: then the closed FIFO ends them."""
-        said = answers_in(self.folder, elsewhere=self._folders.elsewhere)
+        said = answers_in(self.folder, elsewhere=self.folders.elsewhere)
         lacking, code = len(said.statuses) < self.launch.ranks, self._process.returncode
         by_force = code < 0 or lacking
         wait = said.may_go_on() or (not by_force and self._is_watched())
-        wait = wait or (self._folders.elsewhere and lacking and code == 0)
-        if wait and not self._folders.lost and time.monotonic() < until:
+        wait = wait or (self.folders.elsewhere and lacking and code == 0)
+        if wait and not (self._lost or self.folders.lost) and time.monotonic() < until:
             self._at(_TICK_SECONDS, partial(self._finish_without_ranks, until))
         elif by_force:
             self._finish_by_force(until)
@@ -293,7 +302,7 @@ class RunningProcess:
         if patient and is_named(self.folder):
             self._at(_TICK_SECONDS, partial(self._finish_by_force, until))
             return
-        self._settle(self._judge(answers_in(self.folder, elsewhere=self._folders.elsewhere)))
+        self._settle(self._judge(answers_in(self.folder, elsewhere=self.folders.elsewhere)))
 
     def _judge(self, said: Answers) -> Outcome:
         for fd in list(self._open):
@@ -317,9 +326,9 @@ class RunningProcess:
 
     def _settle(self, outcome: Outcome) -> None:
         if not outcome.usage.wall_seconds:
-            usage = Usage(wall_seconds=time.monotonic() - self._began)
-            outcome = replace(outcome, usage=usage)
+            outcome = replace(outcome, usage=Usage(wall_seconds=time.monotonic() - self._began))
         self._outcome = outcome
+        self.folders.use(outcome.usage)
         try:
             self._watch.cancel(self._alarm)
             self._watch.cancel(self._next_look)
@@ -329,13 +338,16 @@ class RunningProcess:
                 self._close_output(fd)
             remove_run_folder(self.folder)
         finally:
-            _all.discard(self)
+            all_running.discard(self)
             if self._server is not None:
                 self._server._served.discard(self)
-            if self._holder is None:
-                self._tell_end()
-            else:
-                self._holder._end_then(self._tell_end)
+            self._end_holders(self._holders)
+
+    def _end_holders(self, left: "tuple[RunningProcess, ...]") -> None:
+        if not left:
+            self._tell_end()
+        else:
+            left[0]._end_then(partial(self._end_holders, left[1:]))
 
     def _tell_end(self) -> None:
         self._ended.set()
@@ -364,22 +376,13 @@ class RunningProcess:
                 os.close(fd)
 
 
-def give_up_all(folders: RunFolders) -> None:
-    """Their node is gone: what started these launches is ended, and no answer waited for."""
-    folders.lost = True
-    for running in tuple(_all):
-        if running._folders is folders:
-            running._watch.ask(running._guarded(running._end_hard))
-
-
 # Of all nodes: the kernel forks and ends processes, and its hooks act on these.
-_all: set[RunningProcess] = set()
+all_running: set[RunningProcess] = set()
 
 
 def _end_all() -> None:
     """At exit nothing of ours runs on."""
-    left = list(_all)
-    for running in left:
+    for running in (left := list(all_running)):
         running.stop()
     until = time.monotonic() + DEFAULT_GRACE_SECONDS + 2 * _LATE_SECONDS
     for running in left:
@@ -388,9 +391,9 @@ def _end_all() -> None:
 
 
 def _let_go_in_child() -> None:
-    for running in _all:
+    for running in all_running:
         running._let_go_in_child()
-    _all.clear()
+    all_running.clear()
 
 
 atexit.register(_end_all)

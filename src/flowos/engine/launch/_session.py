@@ -3,23 +3,39 @@
 import os
 from collections.abc import Callable
 from pathlib import Path, PurePath
+from typing import Protocol
 
 from flowos._dataclasses import dataclass
 from flowos.engine.launch._init_program import find_init, link_or_copy
 from flowos.engine.launch._run_folders import RunFolders
 from flowos.engine.launch._running import RunningProcess
-from flowos.model import Image
+from flowos.model import Argv, Image
+
+
+class Starter(Protocol):
+    """Starts commands on another machine, where no launcher's command does."""
+
+    def start(
+        self, argv: Argv, variables: dict[str, str], folder: Path, streams: tuple[int, int, int]
+    ) -> int:
+        """Start it. Its standard input ends as that of ours does; outputs are sent on to ours.
+
+        The descriptor of a pipe in which the code of its end stands, once it has ended. That its
+        reader is gone kills it. Raises LaunchFailed; called in the watch's thread alone.
+        """
+        ...
 
 
 @dataclass(frozen=True)
 class Elsewhere:
     """base: makes the folder, which this machine and the other see, of run folders.
 
-    cpus: how many launches may use there.
+    cpus: how many launches may use there. starter: None if the launcher's command starts them.
     """
 
     base: Callable[[], Path]
     cpus: int
+    starter: Starter | None = None
 
 
 class LaunchSession:
@@ -43,6 +59,10 @@ class LaunchSession:
         """A fresh one."""
         return self.folders.make()
 
+    def new_name(self) -> Path:
+        """Of a run folder that is not there yet."""
+        return self.folders.new_name()
+
     def cpu_count(self) -> int:
         """How many launches may use."""
         return self.elsewhere.cpus if self.elsewhere else len(os.sched_getaffinity(0))
@@ -52,6 +72,10 @@ class LaunchSession:
         if self._init is None:
             self._init = find_init(self.folder)
         return self._init
+
+    def init_on_node(self) -> Path:
+        """Its name on the machine on which launches run."""
+        return self.init_seen_inside() if self.elsewhere else self.init_program()
 
     def init_seen_inside(self) -> Path:
         """Another name for it that every environment of ours shows; made once."""

@@ -8,24 +8,26 @@ import threading
 from collections.abc import Collection
 from dataclasses import replace
 
+from flowos.drivers._slurm_values import read_gres
 from flowos.engine._leases import Leases
 from flowos.engine._ledger import Resources
 from flowos.engine._node import Node
-from flowos.engine._provider import Held, HoldEvent, OnHoldEvent, ignore
+from flowos.engine._provider import NEVER, CancelToken, Held, HoldEvent, OnHoldEvent, ignore
 from flowos.engine.local._here import Here
 from flowos.engine.local._local_provider import refuse_lacking
-from flowos.model import Ask, FakeStep, Lost, NodeInfo, Pool, SliceRefused, read_script
+from flowos.model import Ask, Counts, FakeStep, Lost, NodeInfo, Pool, SliceRefused, read_script
 
 
 class FakeNode(Here):
     """A node that this machine stands in for, with a ledger of its own."""
 
-    def __init__(self, name: str, cores: int | None) -> None:
+    def __init__(self, name: str, cores: int | None, devices: Counts = ()) -> None:
         super().__init__(name)
         self._cores = cores
+        self._devices = tuple((name, tuple(range(count))) for name, count in devices)
 
     def resources(self) -> Resources:
-        has = super().resources()
+        has = replace(super().resources(), devices=self._devices)
         return has if self._cores is None else replace(has, cpus=tuple(range(self._cores)))
 
 
@@ -35,8 +37,10 @@ class FakeProvider:
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
         self._script = [read_script(line) for line in pool.script]
+        devices = tuple(read_gres(pool.gres).items())
         self._all = tuple(
-            FakeNode(f"{pool.name}-{number}", pool.cores) for number in range(1, pool.nodes + 1)
+            FakeNode(f"{pool.name}-{number}", pool.cores, devices)
+            for number in range(1, pool.nodes + 1)
         )
         self._lost: set[str] = set()
         self._free: list[Node] = list(self._all)
@@ -48,8 +52,13 @@ class FakeProvider:
             free = {node.name for node in self._free}
         return tuple(self._info(node, free) for node in self._all)
 
-    def hold(self, ask: Ask, on_event: OnHoldEvent = ignore) -> Held:
+    def check(self, ask: Ask) -> None:
         refuse_lacking(self.pool, ask, self.nodes())
+        with self._changed:
+            self._refuse_beyond(ask.nodes)
+
+    def hold(self, ask: Ask, on_event: OnHoldEvent = ignore, cancel: CancelToken = NEVER) -> Held:
+        self.check(ask)
         with self._changed:
             steps = self._script.pop(0) if self._script else ()
         for step in steps:
@@ -57,28 +66,32 @@ class FakeProvider:
                 raise SliceRefused(f"pool {self.pool.name}: {step.reason}")
             if step.what == "wait":
                 on_event(HoldEvent(what="waiting", reason=step.reason))
-                threading.Event().wait(step.seconds)
-        held = self._leases.begin(self._taken(ask.nodes, 0, on_event), ask, on_event)
+                cancel.check(step.seconds)
+        held = self._leases.begin(self._taken(ask.nodes, 0, on_event, cancel), ask, on_event)
         for step in steps:
             self._plan(step, held)
         return held
 
-    def resize(self, held: Held, nodes: int) -> Held:
+    def resize(self, held: Held, nodes: int, cancel: CancelToken = NEVER) -> Held:
         now = self._leases.now(held)
         missing = nodes - len(now.nodes)
         if missing > 0:
-            more = self._taken(missing, len(now.nodes), ignore)
+            more = self._taken(missing, len(now.nodes), ignore, cancel)
             return self._leases.change(now, (*now.nodes, *more))
         if nodes < 1:
             raise SliceRefused(f"slice {held.id}: {nodes} nodes asked for; free it instead")
-        changed = self._leases.change(now, now.nodes[:nodes])
-        self._put_back(now.nodes[nodes:])
-        return changed
+        return self._leases.give_back(now, {node.name for node in now.nodes[nodes:]})
+
+    def give_back(self, held: Held, names: Collection[str]) -> Held:
+        return self._leases.give_back(held, names)
 
     def free(self, held: Held) -> None:
         self._leases.free(held)
 
-    def attach(self, id: str) -> Held | Lost:
+    def leave(self, held: Held) -> None:
+        self.free(held)
+
+    def attach(self, id: str, on_event: OnHoldEvent = ignore) -> Held | Lost:  # noqa: ARG002
         return self._leases.find(id)
 
     def _info(self, node: FakeNode, free: Collection[str]) -> NodeInfo:
@@ -89,18 +102,25 @@ class FakeProvider:
             cores=len(has.cpus),
             memory_bytes=has.memory_bytes,
             gpus=has.gpus,
+            devices=tuple((name, len(numbers)) for name, numbers in has.devices),
             state="lost" if node.name in self._lost else held,
         )
 
-    def _taken(self, count: int, have: int, on_event: OnHoldEvent) -> tuple[Node, ...]:
+    def _taken(
+        self, count: int, have: int, on_event: OnHoldEvent, cancel: CancelToken
+    ) -> tuple[Node, ...]:
         """Wait for this many in addition to those that the slice has."""
+        with cancel.wakes(self._changed):
+            return self._waited(count, have, on_event, cancel)
+
+    def _waited(
+        self, count: int, have: int, on_event: OnHoldEvent, cancel: CancelToken
+    ) -> tuple[Node, ...]:
         announced = False
         while True:
             with self._changed:
-                there = len(self._all) - len(self._lost)
-                if have + count > there:
-                    asked = f"{have + count} nodes asked for, it has {there}"
-                    raise SliceRefused(f"pool {self.pool.name}: {asked}")
+                there = self._refuse_beyond(have + count)
+                cancel.check()
                 if len(self._free) >= count:
                     taken = tuple(self._free[:count])
                     del self._free[:count]
@@ -111,6 +131,13 @@ class FakeProvider:
                     continue
             on_event(HoldEvent(what="waiting", reason=f"{free} of {there} nodes are free"))
             announced = True
+
+    def _refuse_beyond(self, nodes: int) -> int:
+        """How many there are. Raises SliceRefused if they are fewer."""
+        there = len(self._all) - len(self._lost)
+        if nodes > there:
+            raise SliceRefused(f"pool {self.pool.name}: {nodes} nodes asked for, it has {there}")
+        return there
 
     def _plan(self, step: FakeStep, held: Held) -> None:
         if step.what == "end":

@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # `flowos exec` begins here: what it does not need is loaded 
     from flowos.engine.environments._mpi import MpiCheck
     from flowos.engine.launch._prepared import LaunchKeywords, PreparedLaunch, Stdin
     from flowos.engine.launch._running import RunningProcess
-    from flowos.model import Environment, Facts, Image, Launch, Outcome, Pairs
+    from flowos.model import Environment, Facts, Image, Launch, Outcome, Pairs, Usage
 
 
 class Here:
@@ -44,8 +44,22 @@ class Here:
     def our_address(self) -> str:
         return "127.0.0.1"
 
-    def why_unreachable(self) -> str:
+    @property
+    def job(self) -> str:
         return ""
+
+    @property
+    def switch(self) -> str:
+        return ""
+
+    def used(self) -> "Usage | None":
+        return None
+
+    def why_unreachable(self, ending_seconds: float = 0.0) -> str:  # noqa: ARG002
+        return ""
+
+    def neighbours(self) -> tuple["Here", ...]:
+        return ()
 
     @property
     def ledger(self) -> "ResourceLedger":
@@ -64,9 +78,6 @@ class Here:
 
     def facts(self, *, only: Collection[str] | None = None) -> "Facts":
         return self._runtimes.facts(only=only)
-
-    def has(self, path: str) -> bool:
-        return Path(path).exists()
 
     def gpu_devices(self) -> tuple[str, ...]:
         from flowos.engine.environments._devices import gpu_devices
@@ -134,14 +145,14 @@ class Here:
         """
         return self._mpi.wrong_mpirun(launcher, mpirun)
 
-    def image_at(self, path: Path) -> "Image":
+    def image_at(self, path: Path, *, digest: bool = True) -> "Image":
         """The image at a path, read whole where it was not read before.
 
-        Raises EnvironmentRefused if it is none.
+        digest: if it is to be read. Raises EnvironmentRefused if it is none.
         """
         from flowos.engine.environments._images import image_at
 
-        return image_at(path)
+        return image_at(path, digest=digest)
 
     def unpack_squashfs(self, image: Path, to: Path) -> None:
         """Make the folder `to` of it, without owners. Raises ValueError: why not."""

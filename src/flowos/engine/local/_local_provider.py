@@ -2,9 +2,10 @@
 
 from collections.abc import Collection
 
+from flowos.drivers._allocators import no_device
 from flowos.engine._leases import Leases
 from flowos.engine._node import Node
-from flowos.engine._provider import Held, OnHoldEvent, ignore
+from flowos.engine._provider import NEVER, CancelToken, Held, OnHoldEvent, ignore
 from flowos.engine.local._here import here
 from flowos.model import Ask, Lost, NodeInfo, Pool, SliceRefused
 
@@ -26,20 +27,34 @@ class LocalProvider:
         memory, gpus = has.memory_bytes, has.gpus
         return (NodeInfo(name=node.name, cores=cores, memory_bytes=memory, gpus=gpus),)
 
-    def hold(self, ask: Ask, on_event: OnHoldEvent = ignore) -> Held:
+    def check(self, ask: Ask) -> None:
         self._refuse_several(ask.nodes)
         refuse_lacking(self.pool, ask, self.nodes())
+
+    def hold(
+        self,
+        ask: Ask,
+        on_event: OnHoldEvent = ignore,
+        cancel: CancelToken = NEVER,  # noqa: ARG002 - it is there at once
+    ) -> Held:
+        self.check(ask)
         return self._leases.begin((here(),), ask, on_event)
 
-    def resize(self, held: Held, nodes: int) -> Held:
+    def resize(self, held: Held, nodes: int, cancel: CancelToken = NEVER) -> Held:  # noqa: ARG002
         now = self._leases.now(held)
         self._refuse_several(nodes)
         return self._leases.change(now, now.nodes)
 
+    def give_back(self, held: Held, names: Collection[str]) -> Held:
+        return self._leases.give_back(held, names)
+
     def free(self, held: Held) -> None:
         self._leases.free(held)
 
-    def attach(self, id: str) -> Held | Lost:
+    def leave(self, held: Held) -> None:
+        self.free(held)
+
+    def attach(self, id: str, on_event: OnHoldEvent = ignore) -> Held | Lost:  # noqa: ARG002
         return self._leases.find(id)
 
     def _refuse_several(self, nodes: int) -> None:
@@ -49,7 +64,11 @@ class LocalProvider:
 
 def refuse_lacking(pool: Pool, ask: Ask, nodes: Collection[NodeInfo]) -> None:
     """Raises SliceRefused if these nodes lack what is asked of each, or end with this program."""
-    complaints = [complaint for complaint in map(ask.lacks, nodes) if complaint]
+    complaints = [no_device(ask.device_counts, tuple(nodes))] * bool(ask.devices)
+    complaints += map(ask.lacks, nodes)
+    complaints = [complaint for complaint in complaints if complaint]
+    if ask.topology:
+        complaints.append(f"topology={ask.topology!r}: it has no switches")
     if ask.lease_seconds is not None:
         complaints.append("lease_seconds: what it holds ends with this program")
     if complaints:

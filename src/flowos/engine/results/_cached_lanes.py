@@ -6,7 +6,7 @@ from time import perf_counter, thread_time
 
 from flowos.engine.flow._lanes import BATCH_SECONDS, Lane, PythonLane, RowTimes, Values
 from flowos.engine.results._slice_results import SliceResults
-from flowos.model import FlowosError
+from flowos.model import DeviceNumbers, FlowosError
 from flowos.plan import Stage
 
 OnHit = Callable[[Stage, Values, Values], None]
@@ -40,8 +40,8 @@ class CachedLane:
                     self._results.keep(stages[i], keys[i], row)
         return [found[i] for i in range(len(stages))]
 
-    def bind(self, cores: Sequence[int]) -> None:
-        self._inner.bind(cores)
+    def bind(self, cores: Sequence[int], devices: DeviceNumbers) -> None:
+        self._inner.bind(cores, devices)
 
     def stop(self) -> None:
         self._inner.stop()

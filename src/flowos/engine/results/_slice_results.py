@@ -15,6 +15,7 @@ from pathlib import Path
 from flowos.engine.flow._inside import Surroundings
 from flowos.engine.flow._usage import SliceUsage
 from flowos.engine.launch._init_program import cache_folder
+from flowos.engine.ray._ray_values import InRay
 from flowos.engine.results._call_key import CallKey
 from flowos.engine.results._file_digest import file_digest
 from flowos.engine.results._journal import Journal, newest
@@ -208,7 +209,7 @@ def _is_kept(stage: Stage, journal: Path | None) -> bool:
 
 
 def _opened(value: object) -> object:
-    return value.open() if type(value) is Packed else value
+    return value.open() if isinstance(value, (Packed, InRay)) else value
 
 
 def _files(stage: Stage) -> list[bool]:

@@ -1,235 +1,267 @@
-"""Nodes that Grid Engine holds for this process: a parallel job whose one task is a keeper.
+"""Nodes that Grid Engine holds for this process: a parallel job, and a keeper on each of its nodes.
 
-qrsh stays with the job and carries our lines to the keeper: one every few seconds, and one that
-frees the nodes. The end of its input says that this process is gone. Grid Engine ends a job whose
-qrsh is gone; where neither is to be seen, as when a login node fails, the keeper ends by silence.
-Other processes start on the nodes by `qrsh -inherit`, as tasks of the same job.
+The first keeper is the job itself; the others are its tasks, by `qrsh -inherit`. Each reads lines
+from us through a qrsh: one every few seconds, those by which commands start there, and one that
+frees the node. The end of its input says that this process is gone. Grid Engine ends a job whose
+first qrsh is gone; where neither is to be seen, as when a login node fails, keepers end by silence.
 """
 
 import contextlib
-import os
 import secrets
 import threading
+import time
 from collections.abc import Callable
+from pathlib import Path
 
-from flowos.drivers import runtime_named
-from flowos.drivers._allocators import Job, node_names
+from flowos.drivers._allocators import KeptNode, node_names
 from flowos.drivers.allocators.sge import (
     cancel_words,
     hold_words,
-    jobs_words,
+    job_name,
     read_complaint,
-    read_jobs,
     read_reason,
     reason_words,
+    start_words,
 )
+from flowos.engine._provider import NEVER, CancelToken
 from flowos.engine._resource_manager import ResourceManager
-from flowos.engine.launch._capture import LineCapture
-from flowos.engine.launch._prepared import own_variables, prepare
-from flowos.engine.launch._running import RunningProcess
+from flowos.engine.launch._prepared import own_variables
 from flowos.engine.launch._session import LaunchSession
-from flowos.model import Ask, Exited, Launch, Lost, Pool, SliceRefused
+from flowos.engine.sge._kept_node import NodeKeeper, keeper_words
+from flowos.engine.sge._node_commands import NodeCommands
+from flowos.model import Argv, Ask, Exited, Pool, SliceRefused
 
 GRID_ENGINE = ResourceManager("Grid Engine", read_complaint)
-
-_HELLO = "flowos-keeper"
-_FREE = b"free\n"
-_KEEPER = (
-    f'echo "{_HELLO} $JOB_ID" $(while read -r node rest; do echo "$node"; done <"$PE_HOSTFILE"); '
-    'while read -r -t {silence} line; do [ "$line" = free ] && exit; echo .; done'
-)
 
 SILENCE_SECONDS = 120.0
 """Of a driver that is stopped for longer (Ctrl-Z, its machine sleeps) the nodes are freed. A keeper
 that has not answered for as long is lost with its node, which Grid Engine itself never notices."""
 
 _BEATS = 8
-_MAX_BYTES = 1 << 20
+_TICK_SECONDS = 0.5
 _ASK_AGAIN_SECONDS = 1.0
+_TASK_SECONDS = 1.0
 _FREE_SECONDS = 10.0
 
 
 class SgeAllocation:
-    """Nodes of a job that runs until `free`. name: that of its job."""
+    """See `HeldJob`. Nodes of a job that runs until `free`. name: of its job.
 
-    def __init__(self, heard: "_Heard", qrsh: RunningProcess, name: str, lifeline: int) -> None:
-        self._heard, self._qrsh, self.name, self._lifeline = heard, qrsh, name, lifeline
-        self._writing = threading.Lock()
-        self._lost = ""
+    hold: what its first keeper is started by; keeper: the others.
+    """
+
+    is_divisible = False
+
+    def __init__(
+        self, session: LaunchSession, pool: Pool, name: str, hold: Argv, keeper: Argv
+    ) -> None:
+        self.name, self._session, self._keeper, self._cores = name, session, keeper, pool.cores
+        self._changed = threading.Condition()
+        self._keepers: dict[str, NodeKeeper] = {}
+        self._lost: dict[str, str] = {}
+        self._on_lost: Callable[[str, str], None] = _ignore_lost
+        self._on_end: Callable[[str], None] = _ignore
+        self._first = NodeKeeper(session, hold, own_variables(), self._changed)
 
     @property
     def job(self) -> str:
-        return self._heard.job
+        return str(self._first.greeting.get("job", ""))
 
     @property
-    def nodes(self) -> tuple[str, ...]:
-        """The first one is that of the keeper."""
-        return self._heard.nodes
+    def held_job(self) -> str:
+        return self.job
+
+    @property
+    def nodes(self) -> tuple[KeptNode, ...]:
+        """That of the first keeper is the first one."""
+        with self._changed:
+            there = [(n, k) for n, k in self._keepers.items() if n not in self._lost]
+        return tuple(keeper.kept(name, self._cores) for name, keeper in there)
+
+    def commands(self, node: str) -> NodeCommands:
+        """What starts commands on a node of it."""
+        return self._keepers[node].commands
 
     def ended(self, seconds: float | None = 0.0) -> str | None:
-        """Why it is over, once it is; None if it still is not after so many seconds."""
         try:
-            self._qrsh.wait(seconds)
+            self._first.qrsh.wait(seconds)
         except TimeoutError:
             return None
-        return self._lost or self._heard.complaint() or "its job ended"
+        lost = self._lost.get(next(iter(self._keepers), ""))
+        return lost or self._first.complaint() or "its job ended"
 
     def free(self) -> None:
-        """Give all nodes back. Twice is once."""
-        self._write(_FREE)
-        with self._writing:
-            if self._lifeline >= 0:
-                os.close(self._lifeline)
-            self._lifeline = -1
-        if self.ended(_FREE_SECONDS) is None or self._qrsh.wait().end != Exited(0):
+        self._on_end, self._on_lost = _ignore, _ignore_lost
+        tasks = [k for n, k in self._keepers.items() if k is not self._first]
+        for keeper in tasks:
+            keeper.lifeline.free()
+        until = time.monotonic() + _TASK_SECONDS
+        for keeper in tasks:
+            with contextlib.suppress(TimeoutError):  # its node is lost
+                keeper.qrsh.wait(max(0.0, until - time.monotonic()))
+        self._first.lifeline.free()
+        seconds = 0.0 if self._lost else _FREE_SECONDS
+        if self.ended(seconds) is None or self._first.qrsh.wait().end != Exited(0):
             self.cancel()
+        for keeper in (self._first, *tasks):
+            keeper.stop()
 
     def cancel(self) -> None:
-        """End it although its keeper does not answer, or before it has one."""
-        self._qrsh.stop()
-        self._qrsh.wait()
+        """End it although its keepers do not answer, or before it has one."""
+        self._first.qrsh.stop()
+        self._first.qrsh.wait()
         said = GRID_ENGINE.answer(cancel_words(self.name))
         complaint = read_complaint(said.says or said.stdout.decode(errors="replace"))
         if said.code != 0 and complaint.kind != "gone":
             raise SliceRefused(f"qdel: {complaint.text}")
 
+    def release(self, names: set[str]) -> None:
+        """All at once: Grid Engine changes no job that runs."""
+        if not {node.name for node in self.nodes} - names:
+            self.free()
+
+    def watch(self, on_lost: Callable[[str, str], None], on_end: Callable[[str], None]) -> None:
+        with self._changed:
+            self._on_lost, self._on_end = on_lost, on_end
+            before = tuple(self._lost.items())
+        for name, why in before:
+            on_lost(name, why)
+        why_over = self.ended()
+        if why_over is not None and self._first.lifeline.is_open:
+            on_end(why_over)
+
+    def lose(self, name: str, why: str) -> None:
+        with self._changed:
+            if name in self._lost:
+                return
+            self._lost[name] = why
+        keeper = self._keepers[name]
+        keeper.stop() if keeper is not self._first else keeper.commands.close()
+        self._on_lost(name, why)
+
+    def await_keepers(
+        self, count: int, on_waiting: Callable[[str], None], cancel: CancelToken
+    ) -> None:
+        """Until each of so many nodes has one. Raises SliceRefused if they will not.
+
+        An exception of `on_waiting`, or an interrupt, leaves nothing held and nothing waiting.
+        """
+        try:
+            with cancel.wakes(self._changed):
+                self._await_first(on_waiting, cancel)
+                self._await_others(count, cancel)
+        except BaseException:
+            self.cancel()
+            self.free()
+            raise
+
+    def _await_first(self, on_waiting: Callable[[str], None], cancel: CancelToken) -> None:
+        reason = ""
+        while not self._first.greeting:
+            cancel.check()
+            with self._changed:
+                self._changed.wait_for(lambda: self._first.has_spoken, _ASK_AGAIN_SECONDS)
+            why = self.ended(_ASK_AGAIN_SECONDS if self._first.complaint() else 0.0)
+            if why is not None and not self._first.greeting:
+                raise SliceRefused(why)
+            if not self._first.greeting and (found := _reason(self.name)) not in ("", reason):
+                reason = found
+                on_waiting(reason)
+
+    def _await_others(self, count: int, cancel: CancelToken) -> None:
+        names = node_names("Grid Engine", self._first.greeting["nodes"])
+        if len(names) != count:
+            raise SliceRefused(f"{count} nodes asked for, Grid Engine gave slots of {len(names)}")
+        variables = (*own_variables(), ("JOB_ID", self.job), ("SGE_TASK_ID", "undefined"))
+        self._keepers[names[0]] = self._first
+        for name in names[1:]:
+            words = start_words(name, self._keeper)
+            self._keepers[name] = NodeKeeper(self._session, words, variables, self._changed)
+        for name in names[1:]:
+            self._await_task(name, self._keepers[name], cancel)
+
+    def _await_task(self, name: str, keeper: NodeKeeper, cancel: CancelToken) -> None:
+        while not keeper.greeting:
+            cancel.check()
+            if (why := self.ended()) is not None:
+                raise SliceRefused(why)
+            if keeper.qrsh.done and not keeper.greeting:
+                raise SliceRefused(f"node {name}: {keeper.complaint() or 'its keeper ended'}")
+            with self._changed:
+                self._changed.wait_for(lambda: keeper.greeting, _TICK_SECONDS)
+
     def keep(self, silence_seconds: float) -> None:
-        """Say to its keeper that we are there; if it or qrsh are lost, see to it that its job is.
+        """Say to keepers that we are there; if one or its qrsh is lost, see to it that others know.
 
         Beats that were not answered are counted, not seconds: we may have been stopped ourselves.
         """
-        beats = 0
-        while self.ended(silence_seconds / _BEATS) is None:
-            if self._heard.unanswered(beats) >= _BEATS:
-                self._lost = f"node {self.nodes[0]} does not answer"
+        due = 0.0
+        while self.ended(min(_TICK_SECONDS, silence_seconds / _BEATS)) is None:
+            beats = time.monotonic() >= due
+            if beats:
+                due = time.monotonic() + silence_seconds / _BEATS
+            for name, keeper in self._keepers.items():
+                if name not in self._lost:
+                    self._look_at(name, keeper, beats=beats)
+            if not self._first.lifeline.is_open or self._is_first_lost():
                 break
-            if not self._write(b"\n"):
-                return
-            beats += 1
-        if self._lifeline >= 0:
+        if self._first.lifeline.is_open:
             with contextlib.suppress(SliceRefused):  # it ends by itself
                 self.cancel()
+            self._on_end(self.ended() or "")
 
-    def _write(self, line: bytes) -> bool:
-        with self._writing:
-            if self._lifeline < 0:
-                return False
-            with contextlib.suppress(BlockingIOError, BrokenPipeError):  # qrsh hangs, or is gone
-                os.write(self._lifeline, line)
-        return True
+    def _look_at(self, name: str, keeper: NodeKeeper, *, beats: bool) -> None:
+        if keeper.qrsh.done and keeper is not self._first and keeper.lifeline.is_open:
+            self.lose(name, keeper.complaint() or "its keeper ended")
+        elif beats and keeper.beat() >= _BEATS:
+            self.lose(name, f"node {name} does not answer")
 
-
-class _Heard:
-    """What the keeper and qrsh have said so far."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self.nodes: tuple[str, ...] = ()
-        self.job = ""
-        self._said: list[str] = []
-        self._answers = 0
-
-    def keeper(self, line: str) -> None:
-        hello, *words = line.split() or [""]
-        with self._changed:
-            if hello == _HELLO and len(words) > 1:
-                self.job, *names = words
-                self.nodes = node_names("Grid Engine", names)
-            self._answers += line == "."
-            self._changed.notify_all()
-
-    def qrsh(self, line: str) -> None:
-        with self._changed:
-            self._said.append(line)
-            self._changed.notify_all()
-
-    def wait(self, seconds: float) -> float:
-        """Until one of them says something. How long qrsh may then be waited for to end."""
-        with self._changed:
-            self._changed.wait_for(lambda: self.nodes or self._said, seconds)
-            return seconds if self._said else 0.0
-
-    def unanswered(self, beats: int) -> int:
-        with self._changed:
-            return beats - self._answers
-
-    def complaint(self) -> str:
-        with self._changed:
-            return read_complaint("\n".join(self._said)).text
+    def _is_first_lost(self) -> bool:
+        return next(iter(self._keepers)) in self._lost
 
 
-def allocate(
+def allocate(  # noqa: PLR0913 - the last three by keyword
     session: LaunchSession,
     pool: Pool,
     ask: Ask,
     on_waiting: Callable[[str], None],
     silence_seconds: float = SILENCE_SECONDS,
+    proof: Path = Path("/dev/null"),
+    cancel: CancelToken = NEVER,
+    held: tuple[str, ...] = (),
 ) -> SgeAllocation:
     """Wait until the nodes are there. Raises SliceRefused if they cannot be had.
 
     pool: as `whole_nodes` gives it. on_waiting: gets why it waits, in Grid Engine's words, as often
-    as that changes. An exception of it, or an interrupt, leaves nothing held and nothing waiting.
+    as that changes; an exception of it, or an interrupt, leaves nothing held and nothing waiting.
+    proof: a file whose words each keeper says, if its node sees it. held: nodes not to be had.
     """
-    name = f"flowos-{secrets.token_hex(8)}"
-    heard = _Heard()
-    keeper = ("bash", "-c", _KEEPER.format(silence=silence_seconds))
-    prepared = prepare(
-        Launch(argv=hold_words(pool, ask, name, keeper), variables=own_variables()),
-        runtime_named("bare"),
-        session,
-        captures=(LineCapture(_MAX_BYTES, heard.keeper), LineCapture(_MAX_BYTES, heard.qrsh)),
-    )
-    reader, lifeline = os.pipe2(os.O_CLOEXEC)
-    os.set_blocking(lifeline, False)
-    try:
-        qrsh = prepared.start(stdin=reader)
-    except BaseException:
-        os.close(lifeline)
-        raise
-    finally:
-        os.close(reader)
-    allocation = SgeAllocation(heard, qrsh, name, lifeline)
-    try:
-        _await_keeper(allocation, heard, on_waiting)
-        _check(allocation, ask)
-    except BaseException:
-        allocation.cancel()
-        allocation.free()
-        raise
+    name = job_name(ask.id or secrets.token_hex(8))
+    keeper = keeper_words(proof, silence_seconds)
+    hold = hold_words(pool, ask, name, keeper, held)
+    allocation = SgeAllocation(session, pool, name, hold, keeper)
+    allocation.await_keepers(ask.nodes, on_waiting, cancel)
     threading.Thread(target=allocation.keep, args=(silence_seconds,), daemon=True).start()
     return allocation
 
 
-def find(job: str) -> Job | Lost:
-    """A job of this person by number, with its nodes, whichever process holds it."""
-    jobs = GRID_ENGINE.answered(jobs_words(job=job), read_jobs)
-    found = next((each for each in jobs if each.id == job), None)
-    return found or Lost(f"Grid Engine has no job {job} of yours that waits or runs")
+def cancel_sge_jobs(slice: str) -> None:
+    """End what is held, and what waits. Raises SliceRefused if Grid Engine does not."""
+    said = GRID_ENGINE.answer(cancel_words(f"{job_name(slice)}*"))
+    complaint = read_complaint(said.says or said.stdout.decode(errors="replace"))
+    if said.code != 0 and complaint.kind != "gone":
+        raise SliceRefused(f"qdel: {complaint.text}")
 
 
-def _await_keeper(
-    allocation: SgeAllocation, heard: _Heard, on_waiting: Callable[[str], None]
-) -> None:
-    reason = ""
-    while True:
-        complains_for = heard.wait(_ASK_AGAIN_SECONDS)
-        if heard.nodes:
-            return
-        if (why := allocation.ended(complains_for)) is not None and not heard.nodes:
-            raise SliceRefused(why)
-        if (found := _reason(allocation.name)) not in ("", reason):
-            reason = found
-            on_waiting(reason)
+def _ignore(why: str) -> None:
+    """Default callback: does nothing."""
+
+
+def _ignore_lost(name: str, why: str) -> None:
+    """Default callback: does nothing."""
 
 
 def _reason(name: str) -> str:
     """Grid Engine knows none of a job that has just come or gone."""
     said = GRID_ENGINE.answer(reason_words(name))
     return read_reason(said.stdout.decode(errors="replace"))
-
-
-def _check(allocation: SgeAllocation, ask: Ask) -> None:
-    if len(allocation.nodes) != ask.nodes:
-        raise SliceRefused(
-            f"{ask.nodes} nodes asked for, Grid Engine gave slots of {len(allocation.nodes)}"
-        )

@@ -1,9 +1,13 @@
 """The pool that is a queue of the Grid Engine cluster of this login node."""
 
+import os
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from flowos.drivers._allocators import lacking, no_such
 from flowos.drivers.allocators.sge import (
+    EXECD_PORT,
     nodes_words,
     parallel_words,
     queue_words,
@@ -15,47 +19,26 @@ from flowos.drivers.allocators.sge import (
     refusal,
     whole_nodes,
 )
-from flowos.engine._provider import Held, OnHoldEvent, ignore
-from flowos.engine.sge._allocation import GRID_ENGINE
-from flowos.model import Ask, Lost, NodeInfo, Pool, SliceRefused
+from flowos.engine._provider import CancelToken
+from flowos.engine.cluster._cluster_node import JobNodes
+from flowos.engine.cluster._cluster_provider import ClusterProvider
+from flowos.engine.cluster._held_job import HeldJob
+from flowos.engine.sge._allocation import GRID_ENGINE, SgeAllocation, allocate
+from flowos.engine.sge._sge_node import SgeNode
+from flowos.model import Ask, NodeInfo, Pool, SliceRefused
 
-_SHOWN = 3
-_NOT_YET = "this version of FlowOS cannot hold them yet"
 
-
-class SgeProvider:
-    """See `Provider`. It finds out what the cluster has for it; slices are refused."""
-
-    def __init__(self, pool: Pool) -> None:
-        self.pool = pool
-
-    def nodes(self) -> tuple[NodeInfo, ...]:
-        """Raises SliceRefused: why the cluster has not what the pool says, or `_NOT_YET`."""
-        raise self._not_yet(Ask(nodes=self.pool.nodes, seconds=self.pool.max_seconds))
-
-    def hold(self, ask: Ask, on_event: OnHoldEvent = ignore) -> Held:  # noqa: ARG002
-        raise self._not_yet(ask)
-
-    def resize(self, held: Held, nodes: int) -> Held:
-        """Grid Engine changes no job that runs."""
-        raise SliceRefused(f"slice {held.id}: {nodes} nodes asked for, and none is held")
-
-    def free(self, held: Held) -> None:
-        """Nothing is held."""
-
-    def attach(self, id: str) -> Held | Lost:  # noqa: ARG002
-        return Lost(f"pool {self.pool.name} holds nothing: {_NOT_YET}")
-
-    def _not_yet(self, ask: Ask) -> SliceRefused:
-        try:
-            nodes = self._checked(ask)
-        except SliceRefused as error:
-            return self._refused(str(error))
-        names = ", ".join(f"{node.name} ({node.state})" for node in nodes[:_SHOWN])
-        more = f" and {len(nodes) - _SHOWN} more" if len(nodes) > _SHOWN else ""
-        return self._refused(f"the cluster has {names}{more} for it, but {_NOT_YET}")
+class SgeProvider(ClusterProvider):
+    """Nodes of a job are given back together: Grid Engine changes none that runs."""
 
     def _checked(self, ask: Ask) -> tuple[NodeInfo, ...]:
+        try:
+            return self._looked_up(ask)[1]
+        except SliceRefused as error:
+            raise self._refused(str(error)) from None
+
+    def _looked_up(self, ask: Ask) -> tuple[Pool, tuple[NodeInfo, ...]]:
+        """The pool with the cores of each node, and its nodes."""
         queues = GRID_ENGINE.answered(queues_words(), read_names)
         if self.pool.queue not in queues:
             raise SliceRefused(no_such("queue", self.pool.queue, queues))
@@ -71,7 +54,22 @@ class SgeProvider:
         each = replace(ask, cores=pool.cores)
         if complaint := refusal(pool, ask, queue, parallel) or lacking(each, nodes):
             raise SliceRefused(complaint)
-        return nodes
+        return pool, nodes
 
-    def _refused(self, why: str) -> SliceRefused:
-        return SliceRefused(f"pool {self.pool.name}: {why}")
+    def _begun(
+        self,
+        ask: Ask,
+        on_waiting: Callable[[str], None],
+        cancel: CancelToken,
+        proof: Path,
+        held: tuple[str, ...],
+    ) -> HeldJob:
+        pool, _ = self._looked_up(ask)
+        wanted = (self._session, pool, ask, on_waiting)
+        return allocate(*wanted, proof=proof, cancel=cancel, held=held)
+
+    def _nodes_of(self, allocation: HeldJob, base: Path) -> tuple[SgeNode, ...]:
+        assert isinstance(allocation, SgeAllocation)
+        port = int(os.environ.get("SGE_EXECD_PORT", EXECD_PORT))
+        job = JobNodes(base, self.pool.scratch)
+        return tuple(SgeNode(kept, allocation, port, job) for kept in allocation.nodes)

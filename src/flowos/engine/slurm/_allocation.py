@@ -8,7 +8,7 @@ steps run next to the keepers.
 """
 
 import contextlib
-import os
+import math
 import secrets
 import shlex
 import threading
@@ -16,67 +16,105 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from flowos.drivers import runtime_named
+from flowos.drivers._allocators import KeptNode
 from flowos.drivers.allocators.slurm import (
     cancel_words,
     hold_words,
+    job_name,
     jobs_words,
     keep_words,
     read_complaint,
     read_jobs,
     read_waiting,
 )
-from flowos.drivers.allocators.slurm_nodes import KeptNode, read_keeper, read_lost
+from flowos.drivers.allocators.slurm_nodes import (
+    read_end,
+    read_keeper,
+    read_lost,
+    read_topology,
+    topology_words,
+)
 from flowos.drivers.allocators.slurm_power import comments_words, read_comment
-from flowos.engine.launch._capture import LineCapture
-from flowos.engine.launch._prepared import own_variables, prepare
-from flowos.engine.launch._running import RunningProcess
+from flowos.engine._provider import NEVER, CancelToken
+from flowos.engine.launch._keeper import FREE, HELLO, start_keeper
+from flowos.engine.launch._prepared import own_variables
 from flowos.engine.launch._session import LaunchSession
-from flowos.engine.slurm._commands import answer, answered
-from flowos.model import Ask, Exited, Launch, Pairs, Pool, SliceRefused
+from flowos.engine.slurm._commands import answer, answered, answers
+from flowos.model import Argv, Ask, Exited, Killed, Pairs, Pool, SliceRefused
 
-_HELLO = "flowos-keeper"
-_FREE = b"free\n"
+_END_JOB = (
+    "[ $SLURM_PROCID = 0 ] || sleep $1; "
+    "until scancel $SLURM_JOB_ID || scontrol ping >/dev/null; do sleep 1; done; exit"
+)
+"""The first one ends the job at once; the others, should that node be lost, a little later.
+
+A step that is ended leaves its job held, if srun dies meanwhile: so TERM ends the job too. A
+controller that is gone may come back; of one that is there a job that is over is no error.
+"""
+
 _KEEPER = (
-    "end() {{ [ $SLURM_PROCID = 0 ] || sleep $1; exec scancel $SLURM_JOB_ID; }}; "
+    "end() {{ {end}; }}; "
     'trap "end 0" TERM; '
     'while read -r name value; do [ "$name" = Cpus_allowed_list: ] && cpus=$value; done '
     "</proc/self/status; "
     'while read -r name value _; do [ "$name" = MemTotal: ] && kib=$value; done </proc/meminfo; '
-    f'echo "{_HELLO} $SLURM_JOB_ID $SLURMD_NODENAME $SLURM_LAUNCH_NODE_IPADDR $cpus $kib '
-    '${{SLURM_MEM_PER_NODE:-0}} ${{SLURM_GPUS_ON_NODE:-0}} $(cat {proof} 2>/dev/null)"; '
-    'while read -r -t {silence} line; do [ "$line" = free ] && exit; done; end 5'
+    "for turn in {{1..10}}; do proof=$(cat {proof} 2>/dev/null) && break; "
+    "ls {folder} >/dev/null 2>&1; sleep 0.2; done; "
+    f'echo "{HELLO} $SLURM_JOB_ID.$SLURM_STEP_ID $SLURMD_NODENAME $SLURM_LAUNCH_NODE_IPADDR $cpus '
+    "{count} $kib "
+    "${{SLURM_MEM_PER_NODE:-0}} ${{SLURM_GPUS_ON_NODE:-0}} "
+    '${{SLURM_TOPOLOGY_ADDR:--}} $proof"; '
+    f'while read -r -t {{silence}} line; do [ "$line" = {FREE} ] && exit; done; end 5'
 )
-"""The first one ends the job at once; the others, should that node be lost, a little later.
-
-A step that is ended leaves its job held, if srun dies meanwhile: so TERM ends the job too.
-"""
+"""A file system between machines may remember for a while that a folder was not there, or was
+another one; to list it refreshes that, with NFS."""
 
 SILENCE_SECONDS = 120.0
 """Of a driver that is stopped for longer (Ctrl-Z, its machine sleeps) the nodes are freed."""
 
 _FAILED = "Slurm says that it failed"
-_MAX_BYTES = 1 << 20
 _ASK_AGAIN_SECONDS = 1.0
 _FREE_SECONDS = 10.0
 _RELEASE_SECONDS = 10.0
 _STOP_SECONDS = 0.5
 
 
+def _nothing() -> None:
+    """Default check: refuses nothing."""
+
+
 class Allocation:
-    """Nodes of a job that runs until `free`. job: its number."""
+    """See `HeldJob`. Nodes of a job that runs until `free`.
+
+    words: what srun starts keepers by. name: of the job.
+    """
+
+    is_divisible = True
 
     def __init__(
-        self, heard: "_Heard", srun: RunningProcess, name: str, lifeline: int, beat_seconds: float
+        self, session: LaunchSession, words: Argv, silence_seconds: float, name: str = ""
     ) -> None:
-        self._heard, self._srun, self._name, self._lifeline = heard, srun, name, lifeline
+        self._name = name
+        self._heard = heard = _Heard()
         self._on_end: Callable[[str], None] = _ignore
-        self._writing = threading.Lock()
-        threading.Thread(target=self._beat, args=(beat_seconds,), daemon=True).start()
+        self._srun, self._lifeline = start_keeper(
+            session, words, _variables(), heard.keeper, heard.srun
+        )
+        threading.Thread(target=self._beat, args=(silence_seconds / 8,), daemon=True).start()
+
+    @property
+    def step(self) -> str:
+        """Of its keepers, as 17.0; "" until one is there."""
+        return self._heard.step
 
     @property
     def job(self) -> str:
-        return self._heard.job
+        return self.step.partition(".")[0]
+
+    @property
+    def held_job(self) -> str:
+        """The same; "" of a job that goes on without it."""
+        return self.job
 
     @property
     def nodes(self) -> tuple[KeptNode, ...]:
@@ -86,20 +124,21 @@ class Allocation:
     def ended(self, seconds: float | None = 0.0) -> str | None:
         """Why it is over, once it is; None if it still is not after so many seconds."""
         try:
-            self._srun.wait(seconds)
+            end = self._srun.wait(seconds).end
         except TimeoutError:
             return None
-        return self._heard.complaint() or "its job ended"
+        killed = "its srun was killed" if isinstance(end, Killed) else "its job ended"
+        return self._heard.complaint() or killed
 
     def free(self) -> None:
         """Give all nodes back. Twice is once."""
         self._on_end = _ignore
         self._heard.follow(_ignore_lost)
-        self._write(_FREE)
-        with self._writing:
-            if self._lifeline >= 0:
-                os.close(self._lifeline)
-            self._lifeline = -1
+        if self._lifeline.is_open and not answers():  # srun could not end the job: keepers do
+            self._lifeline.close()
+            self._stop()
+            return
+        self._lifeline.free()
         seconds = 0.0 if self._heard.lost else _FREE_SECONDS  # srun would wait for its keeper
         if self.ended(seconds) is None or self._srun.wait().end != Exited(0):
             with contextlib.suppress(SliceRefused):  # the controller is gone: keepers end the job
@@ -111,7 +150,7 @@ class Allocation:
         self._on_end = on_end
         self._heard.follow(on_lost)
         why = self.ended()
-        if why is not None and self._lifeline >= 0:
+        if why is not None and self._lifeline.is_open:
             on_end(why)
 
     def lose(self, name: str, why: str) -> None:
@@ -127,17 +166,21 @@ class Allocation:
         if not left:
             self.free()
             return
+        self._keep(left, names)
+        self._heard.forget(names)
+
+    def _keep(self, left: tuple[str, ...], given: set[str]) -> None:
+        """Give back all but those that are left."""
         until = time.monotonic() + _RELEASE_SECONDS
         while True:
             try:
                 answered(keep_words(self.job, left), str)
             except SliceRefused as error:  # in a job's first seconds it may be too early for Slurm
                 if time.monotonic() > until:
-                    kept = ", ".join(sorted(names))
+                    kept = ", ".join(sorted(given))
                     raise SliceRefused(f"{kept} held until all is freed: {error}") from None
                 time.sleep(_ASK_AGAIN_SECONDS)
             else:
-                self._heard.forget(names)
                 return
 
     def cancel(self) -> None:
@@ -145,29 +188,83 @@ class Allocation:
         with contextlib.suppress(SliceRefused):
             if self.job:  # srun would wait for tasks of nodes that are lost
                 answer(cancel_words(self.job))
-        self._srun.stop(_STOP_SECONDS)
-        self._srun.wait()
+        self._stop()
         for job in answered(jobs_words(name=self._name), read_jobs):
             if job.phase != "over":
                 answer(cancel_words(job.id))
 
+    def _stop(self) -> None:
+        self._srun.stop(_STOP_SECONDS)
+        self._srun.wait()
+
+    def await_keepers(
+        self,
+        count: int,
+        on_waiting: Callable[[str], None],
+        cancel: CancelToken,
+        check: Callable[[], object] = _nothing,
+    ) -> None:
+        """Until there are so many. Raises SliceRefused if there will not be.
+
+        check: raises why there cannot be; called once, if they are not there at once. Its
+        exception, one of `on_waiting`, or an interrupt leaves nothing held and nothing waiting.
+        """
+        try:
+            with cancel.wakes(self._heard.changed):
+                self._await_keepers(count, on_waiting, cancel, check)
+        except BaseException:
+            with contextlib.suppress(SliceRefused):  # without a controller, which is why it ends
+                self.cancel()
+            self.free()
+            raise
+
+    def _await_keepers(
+        self,
+        count: int,
+        on_waiting: Callable[[str], None],
+        cancel: CancelToken,
+        check: Callable[[], object],
+    ) -> None:
+        reason, heard, check_at = "", self._heard, time.monotonic() + _ASK_AGAIN_SECONDS
+        while len(heard.nodes) < count:
+            why = self.ended()
+            if len(heard.nodes) >= count:
+                return
+            if why is not None or heard.waits or time.monotonic() >= check_at:
+                check()
+                check, check_at = _nothing, math.inf
+            if why is not None:
+                raise SliceRefused(self._comment() or why)
+            if heard.waits and (found := self._reason()) not in ("", reason):
+                reason = found
+                on_waiting(reason)
+            with heard.changed:
+                cancel.check()
+                if len(heard.nodes) < count:
+                    heard.changed.wait(_ASK_AGAIN_SECONDS)
+
+    def _reason(self) -> str:
+        """Why it waits, in Slurm's word."""
+        jobs = answered(jobs_words(name=self._name), read_jobs)
+        return next((job.reason for job in jobs if job.phase == "waiting"), "")
+
+    def _comment(self) -> str:
+        """Why a node that Slurm powers up got no machine, which Slurm itself does not say."""
+        with contextlib.suppress(SliceRefused):
+            return answered(comments_words(self._name), read_comment)
+        return ""
+
     def _beat(self, seconds: float) -> None:
         """Tell keepers that we are there; if srun ends first, see to it that its job does."""
         while self.ended(seconds) is None:
-            if not self._write(b"\n"):
+            if not self._lifeline.beat():
                 return
-        if self._lifeline >= 0:
+        with self._heard.changed:  # keepers may be waited for
+            self._heard.changed.notify_all()
+        if self._lifeline.is_open:
             self._on_end(self.ended() or "")
             with contextlib.suppress(SliceRefused):  # the controller is gone: keepers fall silent
                 self.cancel()
-
-    def _write(self, line: bytes) -> bool:
-        with self._writing:
-            if self._lifeline < 0:
-                return False
-            with contextlib.suppress(BlockingIOError, BrokenPipeError):  # srun hangs, or is gone
-                os.write(self._lifeline, line)
-        return True
 
 
 def _ignore(why: str) -> None:
@@ -184,7 +281,7 @@ class _Heard:
     def __init__(self) -> None:
         self.changed = threading.Condition()
         self.nodes: dict[str, KeptNode] = {}
-        self.job = ""
+        self.step = ""
         self.waits = False
         self.lost: dict[str, str] = {}
         self._on_lost: Callable[[str, str], None] = _ignore_lost
@@ -193,8 +290,8 @@ class _Heard:
     def keeper(self, line: str) -> None:
         words = line.split()
         with self.changed:
-            if words[:1] == [_HELLO] and (kept := read_keeper(words[1:])) is not None:
-                self.job, node = kept
+            if words[:1] == [HELLO] and (kept := read_keeper(words[1:])) is not None:
+                self.step, node = kept
                 self.nodes[node.name] = node
             self.changed.notify_all()
 
@@ -232,82 +329,45 @@ class _Heard:
 
     def complaint(self) -> str:
         with self.changed:
-            return read_complaint("\n".join(self._said)).text
+            said = "\n".join(self._said)
+            return read_end(said) or read_complaint(said).text
 
 
-def allocate(
+def allocate(  # noqa: PLR0913 - the last four by keyword
     session: LaunchSession,
     pool: Pool,
     ask: Ask,
     on_waiting: Callable[[str], None],
     silence_seconds: float = SILENCE_SECONDS,
     proof: Path = Path("/dev/null"),
+    cancel: CancelToken = NEVER,
+    check: Callable[[], object] = _nothing,
 ) -> Allocation:
     """Wait until the nodes are there. Raises SliceRefused if they cannot be had, in Slurm's words.
 
-    proof: a file whose words each keeper says, if its node sees it.
+    proof: a file whose words each keeper says, if its node sees it. check: raises why they can
+    never be had; called if they are not there at once.
     on_waiting: gets why it waits, in Slurm's word, as often as that changes. An exception of it,
     or an interrupt, leaves nothing held and nothing waiting.
     """
-    name = f"flowos-{secrets.token_hex(8)}"
-    heard = _Heard()
-    script = _KEEPER.format(silence=silence_seconds, proof=shlex.quote(str(proof)))
-    keeper = ("bash", "-c", script)
-    words = hold_words(pool, ask, name, keeper)
-    prepared = prepare(
-        Launch(argv=words, variables=_variables()),
-        runtime_named("bare"),
-        session,
-        captures=(LineCapture(_MAX_BYTES, heard.keeper), LineCapture(_MAX_BYTES, heard.srun)),
-    )
-    reader, lifeline = os.pipe2(os.O_CLOEXEC)
-    os.set_blocking(lifeline, False)
-    try:
-        srun = prepared.start(stdin=reader)
-    except BaseException:
-        os.close(lifeline)
-        raise
-    finally:
-        os.close(reader)
-    allocation = Allocation(heard, srun, name, lifeline, silence_seconds / 8)
-    try:
-        _await_keepers(allocation, heard, name, ask.nodes, on_waiting)
-    except BaseException:
-        allocation.cancel()
-        allocation.free()
-        raise
+    name = job_name(ask.id or secrets.token_hex(8))
+    has_tree = ask.topology == "pack" and bool(answered(topology_words(), read_topology))
+    keeper = keeper_words(proof, silence_seconds, _END_JOB)
+    words = hold_words(pool, ask, name, keeper, has_tree)
+    allocation = Allocation(session, words, silence_seconds, name)
+    allocation.await_keepers(ask.nodes, on_waiting, cancel, check)
     return allocation
 
 
-def _await_keepers(
-    allocation: Allocation,
-    heard: _Heard,
-    name: str,
-    count: int,
-    on_waiting: Callable[[str], None],
-) -> None:
-    reason = ""
-    while len(heard.nodes) < count:
-        if (why := allocation.ended()) is not None and len(heard.nodes) < count:
-            raise SliceRefused(_comment(name) or why)
-        if heard.waits and (found := _reason(name)) not in ("", reason):
-            reason = found
-            on_waiting(reason)
-        with heard.changed:
-            if len(heard.nodes) < count:
-                heard.changed.wait(_ASK_AGAIN_SECONDS)
+def keeper_words(proof: Path, silence_seconds: float, end: str, count: str = "0") -> Argv:
+    """The keeper, as srun starts it. end: what the shell does once this process is gone.
 
-
-def _reason(name: str) -> str:
-    jobs = answered(jobs_words(name=name), read_jobs)
-    return next((job.reason for job in jobs if job.phase == "waiting"), "")
-
-
-def _comment(name: str) -> str:
-    """Why a node that Slurm powers up got no machine, which Slurm itself does not say."""
-    with contextlib.suppress(SliceRefused):
-        return answered(comments_words(name), read_comment)
-    return ""
+    count: of the node's CPUs are ours, to the shell; 0 is all, as nodes that we hold are whole.
+    """
+    folder, file = (shlex.quote(str(path)) for path in (proof.parent, proof))
+    words = {"end": end, "silence": silence_seconds, "proof": file, "folder": folder}
+    script = _KEEPER.format(**words, count=count)
+    return ("bash", "-c", script)
 
 
 def _variables() -> Pairs:

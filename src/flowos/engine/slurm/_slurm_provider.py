@@ -1,7 +1,10 @@
 """The pool that is a partition of the Slurm cluster of this login node."""
 
-from collections.abc import Collection
+import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 from flowos.drivers.allocators.slurm import (
     SlurmPartition,
@@ -15,143 +18,145 @@ from flowos.drivers.allocators.slurm import (
 )
 from flowos.drivers.allocators.slurm_nodes import (
     SLURMD_PORT,
+    SlurmConfig,
     addresses_words,
     config_words,
+    has_devices,
+    job_words,
     read_addresses,
     read_config,
+    read_job_devices,
+    read_topology,
+    refusal_of_topology,
+    topology_words,
 )
-from flowos.engine._leases import Leases
-from flowos.engine._node import Node
-from flowos.engine._provider import Held, HoldEvent, OnHoldEvent, ignore
-from flowos.engine.launch._session import LaunchSession
+from flowos.engine._later import Later
+from flowos.engine._provider import CancelToken, Held, OnHoldEvent, ignore
+from flowos.engine.cluster._cluster_node import JobNodes
+from flowos.engine.cluster._cluster_provider import ClusterProvider, of_jobs
+from flowos.engine.cluster._held_job import HeldJob
+from flowos.engine.cluster._shared_folder import base_of
 from flowos.engine.slurm._allocation import allocate
 from flowos.engine.slurm._commands import answered
-from flowos.engine.slurm._shared_folder import base_of, refuse_blind, shown
+from flowos.engine.slurm._enclosing_job import enclosing_job, join
+from flowos.engine.slurm._leased import LeasedAllocation, allocate_leased, attached
 from flowos.engine.slurm._slurm_node import SlurmNode
-from flowos.model import Ask, Lost, NodeInfo, Pool, SliceRefused
+from flowos.model import Ask, Lost, NodeInfo, SliceRefused
 
 
-class SlurmProvider:
-    """See `Provider`. Nodes that are added to a slice are those of a job of their own."""
+class SlurmProvider(ClusterProvider):
+    """Within a job (`EnclosingJob`) nodes are of that job, which goes on when they are freed."""
 
-    def __init__(self, pool: Pool) -> None:
-        self.pool = pool
-        self._session = LaunchSession()
-        self._leases = Leases(pool, self._give_back)
-        self._asks: dict[str, Ask] = {}
+    _asked_config: Later[SlurmConfig] | None = None
 
-    def nodes(self) -> tuple[NodeInfo, ...]:
-        return self._checked(Ask(nodes=self.pool.nodes, seconds=self.pool.max_seconds))
+    def leave(self, held: Held) -> None:
+        now = self._leases.find(held.id)
+        for node in () if isinstance(now, Lost) else of_jobs(now.nodes):
+            if isinstance(node.allocation, LeasedAllocation):
+                node.allocation.leave()
+        self.free(held)
 
-    def hold(self, ask: Ask, on_event: OnHoldEvent = ignore) -> Held:
-        self._checked(ask)
-        if ask.lease_seconds is not None:
-            raise self._refused("lease_seconds: what it holds ends with this program")
-        nodes = self._allocated(ask, on_event)
+    def attach(self, id: str, on_event: OnHoldEvent = ignore) -> Held | Lost:
+        known = self._leases.find(id)
+        if not isinstance(known, Lost):
+            return known
+        allocation = attached(id)
+        if isinstance(allocation, str):
+            return Lost(f"{known.reason}; {allocation}")
+        state = allocation.state
         try:
-            held = self._leases.begin(nodes, ask, on_event)
+            nodes = self._nodes_of(allocation, base_of(self.pool))
+            left = replace(state.ask, seconds=state.left_seconds)
+            return self._begin(nodes, state.ask, left, on_event)
         except BaseException:
-            nodes[0].allocation.free()
+            allocation.leave()
             raise
-        self._asks[held.id] = ask
-        self._watch(held, nodes)
-        return held
 
-    def resize(self, held: Held, nodes: int) -> Held:
-        now = self._leases.now(held)
-        missing = nodes - len(now.nodes)
-        if nodes < 1:
-            raise SliceRefused(f"slice {held.id}: {nodes} nodes asked for; free it instead")
-        if missing > 0:
-            ask = self._asks[held.id]
-            self._checked(replace(ask, nodes=nodes))
-            more = self._allocated(replace(ask, nodes=missing), ignore)
-            changed = self._leases.change(now, (*now.nodes, *more))
-            self._watch(held, more)
-            return changed
-        changed = self._leases.change(now, now.nodes[:nodes])
-        self._give_back(now.nodes[nodes:])
-        return changed
-
-    def free(self, held: Held) -> None:
-        self._leases.free(held)
-        self._asks.pop(held.id, None)
-
-    def attach(self, id: str) -> Held | Lost:
-        return self._leases.find(id)
-
-    def _allocated(self, ask: Ask, on_event: OnHoldEvent) -> tuple[SlurmNode, ...]:
-        def waits(reason: str) -> None:
-            on_event(HoldEvent(what="waiting", reason=reason))
-
-        try:
-            base = base_of(self.pool)
-            config = answered(config_words(), read_config)
-            with shown(base) as (proof, word):
-                allocation = allocate(self._session, self.pool, ask, waits, proof=proof)
-            try:
-                refuse_blind(self.pool, base, word, allocation.nodes)
-                names = [kept.name for kept in allocation.nodes]
-                addresses = answered(addresses_words(names), read_addresses)
-            except SliceRefused:
-                allocation.free()
-                raise
-        except SliceRefused as error:
-            raise self._refused(str(error)) from None
+    def _nodes_of(self, allocation: HeldJob, base: Path) -> tuple[SlurmNode, ...]:
+        config = self._config().result()
+        names = [kept.name for kept in allocation.nodes]
+        said = answered(addresses_words(names), str)
+        addresses = read_addresses(said)
+        devices = answered(job_words(allocation.job), read_job_devices) if has_devices(said) else {}
+        job = JobNodes(base, self.pool.scratch)
         return tuple(
             SlurmNode(
-                kept,
+                replace(kept, devices=devices.get(kept.name, ())),
                 allocation,
                 config,
                 addresses.get(kept.name, (kept.name, SLURMD_PORT)),
-                base,
+                job,
             )
             for kept in allocation.nodes
         )
 
-    def _watch(self, held: Held, nodes: tuple[SlurmNode, ...]) -> None:
-        """Say what happens to the job of these nodes."""
+    def _begun(
+        self,
+        ask: Ask,
+        on_waiting: Callable[[str], None],
+        cancel: CancelToken,
+        proof: Path,
+        held: tuple[str, ...],  # noqa: ARG002 - its jobs have whole nodes
+    ) -> HeldJob:
+        job, wanted = enclosing_job(self.pool), (self._session, self.pool, ask, on_waiting)
+        config = self._config()
+        if job is None and ask.lease_seconds is not None:
+            return allocate_leased(self.pool, ask, on_waiting, proof)
+        if job is None:
+            check = partial(self._suitable, ask)
+            return allocate(*wanted, proof=proof, cancel=cancel, check=check)
+        if ask.lease_seconds is not None:
+            raise SliceRefused(f"lease_seconds: job {job.id} around this program has its own end")
+        return join(*wanted, job, binds=config.result().binds, proof=proof, cancel=cancel)
 
-        def lost(name: str, why: str) -> None:
-            for node in nodes:
-                if node.name == name:
-                    node.give_up()
-            self._leases.lose(held, name, why)
+    def _config(self) -> Later[SlurmConfig]:
+        """Asked once, next to what else is waited for."""
+        if self._asked_config is None or self._asked_config.failed:
+            self._asked_config = Later(partial(answered, config_words(), read_config))
+        return self._asked_config
 
-        def over(why: str) -> None:
-            now = self._leases.find(held.id)
-            others = () if isinstance(now, Lost) else set(now.nodes) - set(nodes)
-            for node in nodes if others else ():
-                lost(node.name, why)
-            if not others:
-                self._leases.end(held, f"early: {why}")
+    def _possible(self, ask: Ask) -> Ask:
+        """Until the end of the job around us, if there is one."""
+        job = enclosing_job(self.pool)
+        if job is None:
+            return super()._possible(ask)
+        try:
+            left = job.now(ask).left_seconds
+        except SliceRefused as error:
+            raise self._refused(str(error)) from None
+        ends = [s for s in (ask.seconds, left) if s is not None and s < math.inf]
+        return replace(ask, seconds=min(ends) if ends else None)
 
-        nodes[0].allocation.watch(lost, over)
-
-    def _give_back(self, nodes: Collection[Node]) -> None:
-        """Of a job some of whose nodes stay held, only these."""
-        given = [node for node in nodes if isinstance(node, SlurmNode)]
-        for allocation in {node.allocation for node in given}:
-            allocation.release({node.name for node in given if node.allocation is allocation})
-        for node in given:
-            node.close()
+    def _before(self, ask: Ask) -> Ask:
+        """What can never be had Slurm refuses, or lets it wait: only then it is asked why."""
+        is_checked = ask.lease_seconds is not None or ask.topology == "switch"
+        return self._possible(ask) if is_checked or enclosing_job(self.pool) else ask
 
     def _checked(self, ask: Ask) -> tuple[NodeInfo, ...]:
         try:
-            partition = self._partition()
-            nodes = answered(nodes_words(partition.name), read_nodes)
+            return self._suitable(ask)
         except SliceRefused as error:
             raise self._refused(str(error)) from None
+
+    def _suitable(self, ask: Ask) -> tuple[NodeInfo, ...]:
+        """The nodes of the pool. Raises SliceRefused if what is asked for can never be had."""
+        partition = self._partition()
+        nodes = answered(nodes_words(partition.name), read_nodes)
         complaint = refusal(ask, partition) or too_few(self.pool, ask, nodes)
+        complaint = complaint or self._misplaced(ask, nodes)
         if complaint:
-            raise self._refused(complaint)
+            raise SliceRefused(complaint)
         return nodes
+
+    def _misplaced(self, ask: Ask, nodes: tuple[NodeInfo, ...]) -> str:
+        """Why none of them can be so to each other, or ""."""
+        if ask.topology != "switch":
+            return ""
+        switches = answered(topology_words(), read_topology)
+        return refusal_of_topology(ask, [node.name for node in nodes], switches)
 
     def _partition(self) -> SlurmPartition:
         found = partition_of(self.pool, answered(partitions_words(), read_partitions))
         if isinstance(found, str):
             raise SliceRefused(found)
         return found
-
-    def _refused(self, why: str) -> SliceRefused:
-        return SliceRefused(f"pool {self.pool.name}: {why}")

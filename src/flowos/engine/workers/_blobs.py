@@ -1,20 +1,25 @@
 """Memory files as the engine sees them, and values that stay as they came from a worker."""
 
 import os
+import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from flowos.engine.workers._values import PLAIN, Parcel, Slab, SlabPool, Span, forks, unpack
+from flowos.engine.workers.stream_worker import Arrived
 
 
 class Blob:
     """A memory file that holds buffers of values. Once it is unused here and in all workers, its
-    home gets the number, negated where the file must not be written again."""
+    home gets the number, negated where the file must not be written again.
+
+    fd: or the memory that it came into, from another node.
+    """
 
     __slots__ = ("_forks", "_mine", "_tell", "fd", "number", "size", "spoiled")
 
     def __init__(
-        self, fd: int, size: int, number: int, tell: Callable[[int], None], *, mine: bool
+        self, fd: int | Arrived, size: int, number: int, tell: Callable[[int], None], *, mine: bool
     ) -> None:
         self.fd, self.size, self.number = fd, size, number
         self.spoiled = False
@@ -23,7 +28,7 @@ class Blob:
         self._forks = forks()
 
     def __del__(self) -> None:
-        if not self._mine:
+        if isinstance(self.fd, int) and not self._mine:
             os.close(self.fd)
         written_again = not self.spoiled and self._forks == forks()
         self._tell(self.number if written_again else -self.number)
@@ -44,9 +49,21 @@ class Packed:
         return len(self.body) + sum(end - start for start, end in self.spans)
 
     def open(self) -> Any:
-        if self.blob is None:
+        """The value, over memory of its own."""
+        blob = self.blob
+        if blob is not None and isinstance(blob.fd, Arrived):
+            copies = [bytearray(memoryview(blob.fd)[start:end]) for start, end in self.spans]
+            return pickle.loads(self.body or copies.pop(0), buffers=copies)
+        return self.take()
+
+    def take(self) -> Any:
+        """The same, where nothing else is made of it: what came from a node is not copied."""
+        blob = self.blob
+        if blob is None:
             return unpack(self.body, ())
-        return unpack(self.body, self.spans, self.blob.fd, self.blob.size, self.blob)
+        if isinstance(blob.fd, Arrived):
+            return unpack(self.body, self.spans, blob.fd)
+        return unpack(self.body, self.spans, blob.fd, blob.size, blob)
 
 
 class Unpackable(Exception):  # noqa: N818 - reads as what happened

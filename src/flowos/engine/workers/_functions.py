@@ -9,7 +9,7 @@ import pickle
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeGuard
 
 Source = tuple[Any, ...]
@@ -57,17 +57,22 @@ def dumps(thing: object) -> bytes:
 
 def by_value_with_module(fun: Callable[..., Any]) -> Source:
     """As a pickle that has all in it which the function uses of its own module."""
-    module = sys.modules.get(getattr(fun, "__module__", None) or "")
+    return "value", dumps_with_modules(fun, [fun])
+
+
+def dumps_with_modules(thing: object, functions: Iterable[Callable[..., Any]]) -> bytes:
+    """A pickle that has all in it which it uses of the modules of these functions."""
     cloudpickle = _cloudpickle()
+    names = {getattr(fun, "__module__", None) or "" for fun in functions}
     with _registering:
         known = cloudpickle.list_registry_pickle_by_value()
-        new = module is not None and module.__name__ not in known
-        if new:
+        new = [sys.modules[name] for name in names if name in sys.modules and name not in known]
+        for module in new:
             cloudpickle.register_pickle_by_value(module)
         try:
-            return "value", cloudpickle.dumps(fun, 5)
+            return cloudpickle.dumps(thing, 5)  # type: ignore[no-any-return]
         finally:
-            if new:
+            for module in new:
                 cloudpickle.unregister_pickle_by_value(module)
 
 

@@ -3,13 +3,12 @@
 import contextlib
 import select
 import socket
-import ssl
 import threading
 from pathlib import Path
 
 from flowos.engine._ask import ask
 from flowos.engine.workers import worker
-from flowos.engine.workers.stream_worker import StreamChannel, context_of
+from flowos.engine.workers.stream_worker import StreamChannel, TlsStream, context_of
 from flowos.model import LaunchFailed
 
 AnyChannel = worker.Channel | StreamChannel
@@ -74,8 +73,8 @@ class StreamListener(Listener):
         """None of a peer without the certificate."""
         sock.settimeout(_HANDSHAKE_SECONDS)
         try:
-            return StreamChannel(self._context.wrap_socket(sock, server_side=True))
-        except (ssl.SSLError, OSError):
+            return StreamChannel(TlsStream(sock, self._context, server=True))
+        except OSError:
             sock.close()
             return None
 

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from flowos._collected import when_collected
-from flowos.engine.flow._bound import is_bound
+from flowos.engine.flow._bound import device_variables, most_cores
 from flowos.engine.flow._failures import remedy_of
 from flowos.engine.flow._inside import Surroundings, TaskFiles
 from flowos.engine.flow._kernel import Halt
@@ -33,13 +33,15 @@ from flowos.engine.workers._worker_failures import (
 from flowos.engine.workers._worker_output import Output
 from flowos.engine.workers._worker_process import WorkerProcess, owners
 from flowos.engine.workers._worker_program import WorkerProgram
-from flowos.engine.workers._worker_start import KILL_SECONDS, Start, how_ended, start_worker
+from flowos.engine.workers._worker_start import KILL_SECONDS, Start, how_gone, start_worker
 from flowos.engine.workers.worker import OWNER_SHIFT
 from flowos.model import (
     Cancelled,
+    DeviceNumbers,
     FlowosError,
     LaunchFailed,
     Outcome,
+    Pairs,
     SliceFreed,
     TaskFailed,
     WorkerLost,
@@ -72,7 +74,7 @@ class ProcessLanes:
         halts: Sequence[Halt] = (),
         python: str = sys.executable,
     ) -> None:
-        start = Start(count=count, python=python, around=around, threads=_threads(schedule))
+        start = Start(count=count, python=python, around=around, threads=most_cores(schedule))
         shop = _Shop(schedule, start)
         self.lanes = tuple(
             ProcessLane(shop, halt) for halt in halts or [Halt() for _ in range(count)]
@@ -99,7 +101,7 @@ class ProcessLane:
         """Held by a run; the rest changes under `_lock`."""
         self._lock = threading.Lock()
         self._worker: WorkerProcess | None = None
-        self._cores: tuple[int, ...] = ()
+        self._bound: tuple[tuple[int, ...], Pairs] = ((), ())
         self._stopped = False
 
     def run(self, stages: Sequence[Stage], values: Sequence[Values]) -> Sequence[Values]:
@@ -112,8 +114,8 @@ class ProcessLane:
     ) -> RowTimes:
         return self._run([stage] * len(rows), rows, results, BATCH_SECONDS)
 
-    def bind(self, cores: Sequence[int]) -> None:
-        self._cores = tuple(cores)
+    def bind(self, cores: Sequence[int], devices: DeviceNumbers) -> None:
+        self._bound = tuple(cores), device_variables({"": devices})
 
     def stop(self) -> None:
         with self._lock:
@@ -194,7 +196,7 @@ class ProcessLane:
         """What the stages gave; (place, step, kind, ...) of the next one, if it failed; times."""
         limit = self._shop.program.limits.get(stages[0].number)
         try:
-            worker.bind(self._cores)
+            worker.bind(*self._bound)
             return worker.run(batch, seconds, limit and limit + (seconds or 0.0))
         except TimeoutError:
             self._drop()
@@ -258,7 +260,7 @@ class ProcessLane:
             value = values[i]
             if type(value) is Packed and slot not in kept:
                 try:
-                    values[i] = value.open()
+                    values[i] = value.take()
                 except Exception as error:
                     why = f"{type(error).__name__}: {error}"
                     raise output_unreadable(stage, slot, why) from error
@@ -294,22 +296,22 @@ class ProcessLane:
         return over_limit(stages[worker.stage].steps[0], batch[worker.stage][1])
 
     def _lost(self, worker: WorkerProcess, stages: Sequence[Stage], when: str = "") -> FlowosError:
-        node = self._shop.start.around.node
+        start = self._shop.start
         try:
-            outcome = worker.running.wait(_TELL_SECONDS if node.is_here else 0.0)
-            how = how_ended(outcome)
+            outcome = worker.running.wait(0.0 if start.where else _TELL_SECONDS)
+            how = how_gone(start, outcome)
         except TimeoutError:
             worker.kill()
             how = f"its connection ended{worker.why_unreachable}"
         else:
-            if not node.is_here:
+            if start.where:
                 self._shop.print_left(outcome)
         if self._stopped or self._shop.closed:
             return Cancelled(_STOPPED)
         place, number = worker.place or (0, 0)
         program, stage = self._shop.program, stages[place]
         label = program.step(stage, number).label
-        error = WorkerLost(f"task {label!r}: its worker process is gone{when}: {how}")
+        error = WorkerLost(f"task {label!r}: its worker process{start.where} is gone{when}: {how}")
         return program.in_rounds(error, stage, number, worker.round_of)
 
 
@@ -365,12 +367,6 @@ class _Shop:
         with self._lock:
             self._pool.close()
         self.output.close()
-
-
-def _threads(schedule: Schedule) -> int | None:
-    """The most cores that a task of the workers asks for; None if none does."""
-    python = (stage.needs for stage in schedule.all_stages if stage.in_python)
-    return max((needs.cores for needs in python if is_bound(needs)), default=None)
 
 
 def _close(shop: _Shop, lanes: Sequence[ProcessLane]) -> None:

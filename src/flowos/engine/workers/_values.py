@@ -186,12 +186,18 @@ class Parcel:
 
 
 def unpack(
-    body: bytes, spans: Sequence[Span], fd: int = -1, size: int = 0, held: object = None
+    body: bytes, spans: Sequence[Span], fd: Any = -1, size: int = 0, held: object = None
 ) -> Any:
-    """The value again, over its own mapping of the memory file `fd` that the spans are of."""
+    """The value again, over its own mapping of the memory file `fd` that the spans are of.
+
+    fd: or memory that came from another node, of which no other value has these spans.
+    """
     if not spans:
         return pickle.loads(body)
-    if Mapping.alive < max_files():
+    if type(fd) is not int:
+        fd.held = held
+        views = [memoryview(fd)[start:end] for start, end in spans]
+    elif Mapping.alive < max_files():
         mapping = Mapping(fd, size, access=mmap.ACCESS_COPY)
         mapping.held = held
         views = [memoryview(mapping)[start:end] for start, end in spans]

@@ -1,5 +1,6 @@
 """Conds and loops within the stages of a worker. Each worker is sent this file."""
 
+import os
 import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -89,3 +90,23 @@ class WorkerControl:
                 raise self._failed(self._place >> 32, number, "not done", shown) from None
 
         return call
+
+
+class WorkerBinding:
+    """On which CPUs tasks run, and variables that say which devices they have."""
+
+    def __init__(self) -> None:
+        self._ours = os.sched_getaffinity(0)
+        self._variables: dict[str, str] = {}
+
+    def __call__(self, cores: Sequence[int], variables: Sequence[tuple[str, str]]) -> None:
+        """All our threads: those of libraries may have been started before."""
+        for name in self._variables:
+            os.environ.pop(name, None)
+        self._variables = dict(variables)
+        os.environ.update(self._variables)
+        for thread in os.listdir("/proc/self/task"):  # noqa: PTH208 - pathlib is slow to import
+            try:
+                os.sched_setaffinity(int(thread), self._ours.intersection(cores) or self._ours)
+            except OSError:  # it has ended, or the CPUs are not ours any more
+                continue

@@ -21,7 +21,8 @@ from flowos.engine.workers._listeners import AnyChannel
 from flowos.engine.workers._worker_control import FIRST_WORD
 from flowos.engine.workers._worker_program import WorkerProgram
 from flowos.engine.workers._worker_start import KILL_SECONDS, Start
-from flowos.engine.workers.stream_worker import STDOUT, StreamChannel
+from flowos.engine.workers.stream_worker import STDOUT, Arrived, StreamChannel
+from flowos.model import Pairs
 
 owners = itertools.count(1)
 """Numbers of those that fill memory files, this process and its workers."""
@@ -71,7 +72,7 @@ class WorkerProcess:
         self._start = start
         self._number = next(owners)
         self._channel = channel
-        self._cores: tuple[int, ...] = ()
+        self._bound: tuple[tuple[int, ...], Pairs] = ((), ())
         self._returned: deque[int] = deque()
         self._held: dict[int, tuple[Blob, int]] = {}
         self._progress: memoryview | list[int] = [0]
@@ -147,11 +148,14 @@ class WorkerProcess:
             problems, _ = self._channel.receive()
             sources = program.sources(problems, sources) if problems else {}
 
-    def bind(self, cores: tuple[int, ...]) -> None:
-        """Have it run on these CPUs from now on; () is all. EOFError, OSError where it is gone."""
-        if cores != self._cores:
-            self._channel.send(("bind", cores))
-            self._cores = cores
+    def bind(self, cores: tuple[int, ...], variables: Pairs) -> None:
+        """Have it run on these CPUs from now on, with these variables; () is all CPUs.
+
+        EOFError, OSError where it is gone.
+        """
+        if (cores, variables) != self._bound:
+            self._channel.send(("bind", cores, variables))
+            self._bound = cores, variables
 
     def run(
         self,
@@ -165,7 +169,7 @@ class WorkerProcess:
         no answer comes within `limit` seconds, EOFError or OSError if the worker is gone.
         """
         files: list[tuple[int, int]] = []
-        sent: list[tuple[int, int]] = []
+        sent: list[Any] = []
         rows: list[tuple[int, list[Any]]] = []
         places: dict[int, int] = {}
         for number, values in batch:
@@ -185,7 +189,7 @@ class WorkerProcess:
         value: Packed,
         places: dict[int, int],
         files: list[tuple[int, int]],
-        sent: list[tuple[int, int]],
+        sent: list[Any],
     ) -> tuple[Any, ...]:
         blob = value.blob
         if blob is None:
@@ -206,7 +210,7 @@ class WorkerProcess:
             self._held[abs(number)] = (blob, count - 1)
 
     def _results(
-        self, fds: list[int], file: tuple[int, int], results: list[list[Any]]
+        self, fds: Sequence[int | Arrived], file: tuple[int, int], results: list[list[Any]]
     ) -> list[list[Any]]:
         blob = None
         if fds:

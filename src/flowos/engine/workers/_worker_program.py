@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from flowos.engine.flow._failures import in_round
+from flowos.engine.flow._kept import kept_slots
 from flowos.engine.workers._functions import WAYS, Source, Way, dumps
 from flowos.engine.workers._worker_failures import lacking, task_error
 from flowos.model import Cond, FlowosError, Loop, Python, SliceRefused, TaskFailed
@@ -23,8 +24,8 @@ class WorkerProgram:
     types, keywords). Instead of a function, a cond has (takes, flows) and a loop (state,
     max_rounds, until, flows), where a flow is (number of its first step, constants, steps,
     returns). steps: those of each stage by their numbers, first its own, then those within.
-    constants: what fills the registers after the stage's inputs. kept: slots of each stage's
-    outputs that only workers read, whose values can stay as they came.
+    constants: what fills the registers after the stage's inputs. kept: see `kept_slots`; their
+    values can stay as they came.
     limits: seconds of the stages that have a time limit; such a task is a stage of its own.
     """
 
@@ -37,7 +38,7 @@ class WorkerProgram:
         self.steps: dict[int, list[Placed]] = {}
         self.constants: dict[int, tuple[object, ...]] = {}
         self.limits: dict[int, float] = {}
-        self.kept: dict[int, frozenset[int]] = {}
+        self.kept = kept_slots(schedule)
         self._numbers: dict[int, int] = {}
         self._ways: dict[int, Iterator[Way]] = {}
         self._sources: dict[int, Source] = {}
@@ -99,13 +100,8 @@ class WorkerProgram:
         return self._sources[number]
 
     def _add_schedule(self, schedule: Schedule) -> None:
-        opened = set(schedule.outputs)
-        for stage in schedule.stages:
-            if not stage.in_python:
-                opened.update(stage.inputs)
         for stage in schedule.stages:
             if stage.in_python:
-                self.kept[stage.number] = frozenset(stage.outputs) - opened
                 self._add(stage)
             for flow in stage.flows:
                 self._add_schedule(flow)

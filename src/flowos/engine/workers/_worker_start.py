@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from signal import SIGTERM
 
 from flowos.engine.flow._bound import with_threads
 from flowos.engine.flow._inside import Surroundings
@@ -37,6 +38,7 @@ _TICK_SECONDS = 0.02
 _LEAVE_SECONDS = 10.0
 """More than it takes to end a process; what hangs in the kernel is given up sooner."""
 KILL_SECONDS = 0.2
+_ENDING_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +75,12 @@ class Start:
     def path(self) -> list[str | None]:
         """Where a worker finds modules; None stands for where its own Python does."""
         return path_there(self.around) if self.around.in_image else list(sys.path)
+
+    @property
+    def where(self) -> str:
+        """Words for a worker that is not on this machine."""
+        node = self.around.node
+        return "" if node.is_here else f" on node {node.name}"
 
 
 def start_worker(start: Start, cancelled: Callable[[], bool]) -> tuple[RunningProcess, AnyChannel]:
@@ -170,7 +178,10 @@ def _check_version(start: Start, channel: AnyChannel) -> None:
 def _other_python(start: Start, theirs: str) -> str:
     ours = ".".join(map(str, sys.version_info[:2]))
     if not start.around.in_image:
-        return f"the worker is Python {theirs}, this is {ours}: they must be equal"
+        return (
+            f"the worker{start.where} is Python {theirs}, this is {ours}: {start.python} has to be "
+            "the same file on both sides"
+        )
     return (
         f"image {start.around.named}: its python3 is Python {theirs}, this is Python {ours}, and "
         f"Python tasks need the same on both sides; use an image with Python {ours}, or run "
@@ -187,7 +198,10 @@ def _why_not_started(start: Start, outcome: Outcome) -> str:
     if theirs and theirs != ".".join(map(str, sys.version_info[:2])):
         return _other_python(start, theirs)
     where = f"image {start.around.named}: " if start.around.in_image else ""
-    return f"{where}a worker process could not start: {_end_text(outcome)}"
+    there = start.where
+    if there and isinstance(outcome.end, NotStarted):
+        there += f", which has to see {start.python}, the Python of this program"
+    return f"{where}a worker process could not start{there}: {_end_text(outcome)}"
 
 
 def _version_inside(start: Start) -> str:
@@ -201,6 +215,13 @@ def _version_inside(start: Start) -> str:
 def _end_text(outcome: Outcome) -> str:
     last = outcome.stderr.decode(errors="replace").strip().rpartition("\n")[2]
     return f"{how_ended(outcome)}; {last}" if last else how_ended(outcome)
+
+
+def how_gone(start: Start, outcome: Outcome) -> str:
+    """As `how_ended`; TERM is not from us, but where the job around it ends, say, by its limit."""
+    ended = outcome.end == Killed(SIGTERM)
+    why = start.around.node.why_unreachable(_ENDING_SECONDS) if ended else ""
+    return how_ended(outcome) + why
 
 
 def how_ended(outcome: Outcome) -> str:

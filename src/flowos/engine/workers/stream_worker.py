@@ -4,6 +4,8 @@ Standard library only, as `worker.py`, next to which this file lies where it run
 imports it for `StreamChannel`, the wire of both ends.
 """
 
+import contextlib
+import math
 import mmap
 import os
 import pickle
@@ -23,9 +25,10 @@ HEAD = struct.Struct("<BHQ")
 """Of a frame: its kind, how many files follow, bytes of the body; then the bytes of each file."""
 MESSAGE, STDOUT, STDERR = range(3)
 BUFFER_BYTES = 1 << 16
-CHUNK_BYTES = 1 << 20
+RECORD_BYTES = 1 << 14
 AWAKE_SECONDS = 2e-4
 """How long a reader looks for a message before it sleeps: a hop with TLS takes about 80 us."""
+HUGE_PAGE_BYTES = 1 << 21
 MAX_POLL_MILLISECONDS = 2**31 - 1
 NO_CHECK_TIME = 0x200000
 """X509_V_FLAG_NO_CHECK_TIME: the clocks of two machines differ."""
@@ -44,6 +47,8 @@ KEEPALIVE = (
 """A node that is gone is noticed after 3 s, or after 2.5 s while something is on the way to it."""
 
 OnOutput = Callable[[int, bytes], None]
+SentFile = tuple[int | mmap.mmap, int]
+"""A descriptor or memory, and how many bytes of it."""
 
 
 def ignore_output(stream: int, data: bytes) -> None:
@@ -61,7 +66,120 @@ def context_of(pem: str, *, server: bool) -> ssl.SSLContext:
     context.verify_flags |= ssl.VerifyFlags(NO_CHECK_TIME)
     context.load_cert_chain(pem)
     context.load_verify_locations(pem)
+    if server:
+        context.num_tickets = 0  # nothing is resumed; unread, they would make an end a reset
     return context
+
+
+class TlsStream:
+    """TLS over a connection, which crosses to the kernel in chunks of several records of TLS.
+
+    An `SSLSocket` does several calls for each record, of 16 kB at most. sock: its time-out is that
+    of the handshake. Raises OSError if the other end lacks the certificate, and ConnectionError if
+    it is gone, whatever the network calls that (ETIMEDOUT is no TimeoutError here).
+    """
+
+    def __init__(self, sock: socket.socket, context: ssl.SSLContext, *, server: bool) -> None:
+        self.sock = sock
+        self._came, self._goes = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._came, self._goes, server_side=server)
+        self._chunk = memoryview(bytearray(BUFFER_BYTES))
+        self._poll = select.poll()
+        self._poll.register(sock, select.POLLIN)
+        self._shake_hands()
+        for option in KEEPALIVE:
+            sock.setsockopt(*option)
+        sock.settimeout(None)
+
+    def _shake_hands(self) -> None:
+        seconds = self.sock.gettimeout()
+        until = time.monotonic() + (math.inf if seconds is None else seconds)
+        while True:
+            try:
+                self._tls.do_handshake()
+            except ssl.SSLWantReadError:
+                self._flush()
+                if seconds is not None:
+                    self.sock.settimeout(max(1e-3, until - time.monotonic()))
+                if not self._take_in():
+                    raise ConnectionResetError("the other end left the handshake") from None
+            except ssl.SSLError:
+                self._flush()  # it says why
+                raise
+            else:
+                self._flush()
+                return
+
+    def write(self, view: memoryview | bytes) -> None:
+        """All of it."""
+        if len(view) <= RECORD_BYTES:
+            self._tls.write(view)
+            self._flush()
+            return
+        whole = memoryview(view)
+        for start in range(0, len(whole), BUFFER_BYTES):
+            part = whole[start : start + BUFFER_BYTES]
+            while part:
+                part = part[self._tls.write(part) :]
+            self._flush()
+
+    def read_into(self, view: memoryview, until: float | None) -> int:
+        """Some bytes, 0 at the end. Raises TimeoutError if none come until then.
+
+        view: holds at least a record, so that none is left in OpenSSL.
+        """
+        while True:
+            if self._came.pending and (got := self._decrypted(view)) is not None:
+                return got
+            if until is not None:
+                left = max(0.0, until - time.monotonic())
+                if not self._poll.poll(min(left * 1000, MAX_POLL_MILLISECONDS)):
+                    raise TimeoutError
+            if not self._take_in():
+                return 0
+
+    def _decrypted(self, view: memoryview) -> int | None:
+        """None while the rest of a record is on its way."""
+        try:
+            return self._tls.read(len(view), view)  # type: ignore[return-value]
+        except ssl.SSLWantReadError:
+            return None
+        except ssl.SSLError as error:
+            raise ConnectionResetError(str(error)) from error
+
+    def meet_awake(self) -> None:
+        """To be woken takes longer than most messages are apart: look for one before we sleep."""
+        if self._came.pending:
+            return
+        asleep = time.perf_counter() + AWAKE_SECONDS
+        while time.perf_counter() < asleep:
+            if self._poll.poll(0):  # to try to read would hold the socket while bytes arrive
+                return
+            os.sched_yield()
+
+    def _take_in(self) -> int:
+        try:
+            got = self.sock.recv_into(self._chunk)
+        except OSError as error:
+            raise ConnectionResetError(str(error)) from error
+        self._came.write(self._chunk[:got])
+        return got
+
+    def _flush(self) -> None:
+        if self._goes.pending:
+            try:
+                self.sock.sendall(self._goes.read())
+            except OSError as error:
+                raise ConnectionResetError(str(error)) from error
+
+
+class Arrived(mmap.mmap):
+    """A file that came over a connection, in memory of ours; `held` is let go with it.
+
+    New pages of a memory file take as long as all else that brings a large array here.
+    """
+
+    held: object = None
 
 
 class StreamChannel:
@@ -71,62 +189,70 @@ class StreamChannel:
     on_output: gets what the other end sends on of what is printed there, while one is awaited.
     """
 
-    def __init__(self, sock: ssl.SSLSocket, on_output: OnOutput = ignore_output) -> None:
-        for option in KEEPALIVE:
-            sock.setsockopt(*option)
-        sock.settimeout(None)
-        self.sock = sock
+    def __init__(self, stream: TlsStream, on_output: OnOutput = ignore_output) -> None:
+        self._stream = stream
+        self.sock = stream.sock
         self.on_output = on_output
-        self._poll = select.poll()
-        self._poll.register(sock, select.POLLIN)
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
         self._start = self._end = 0
 
-    def send(self, message: object, files: Sequence[tuple[int, int]] = ()) -> None:
-        """files: (descriptor, bytes) of each."""
+    def send(self, message: object, files: Sequence[SentFile] = ()) -> None:
         self._send(MESSAGE, pickle.dumps(message, 5), files)
 
-    def receive(self, seconds: float | None = None) -> tuple[Any, list[int]]:
+    def receive(self, seconds: float | None = None) -> tuple[Any, list[Arrived]]:
         """The next message and its files. Raises TimeoutError if none comes within `seconds`."""
         until = None if seconds is None else time.monotonic() + seconds
         while True:
-            self._meet_awake()
-            head = bytearray(HEAD.size)
-            self._fill(memoryview(head), until)
-            kind, count, length = HEAD.unpack(head)
-            sizes = bytearray(8 * count)
-            self._fill(memoryview(sizes), until)
-            body = bytearray(length)
-            self._fill(memoryview(body), until)
+            if self._start == self._end:
+                self._stream.meet_awake()
+            kind, count, length = HEAD.unpack(self._take(HEAD.size, until))
+            sizes = bytes(self._take(8 * count, until)) if count else b""
+            body = self._take(length, until)
             if kind == MESSAGE:
-                files = [self._file(size, until) for (size,) in struct.iter_unpack("<Q", sizes)]
-                return pickle.loads(body), files
+                message = pickle.loads(body)
+                return message, [self._file(n, until) for (n,) in struct.iter_unpack("<Q", sizes)]
             self.on_output(kind, bytes(body))
 
     def close(self) -> None:
         self.sock.close()
 
-    def _send(self, kind: int, body: bytes, files: Sequence[tuple[int, int]] = ()) -> None:
-        sizes = struct.pack(f"<{len(files)}Q", *(size for _, size in files))
-        try:
-            self.sock.sendall(HEAD.pack(kind, len(files), len(body)) + sizes + body)
-            for fd, size in files:
-                with mmap.mmap(fd, size, access=mmap.ACCESS_READ) as file, memoryview(file) as view:
-                    for start in range(0, size, CHUNK_BYTES):
-                        self.sock.sendall(view[start : start + CHUNK_BYTES])
-        except OSError as error:
-            raise _gone(error) from error
+    def _send(self, kind: int, body: bytes, files: Sequence[SentFile] = ()) -> None:
+        head = HEAD.pack(kind, len(files), len(body))
+        if files:
+            head += struct.pack(f"<{len(files)}Q", *(size for _, size in files))
+        self._stream.write(head + body)
+        for file, size in files:
+            if isinstance(file, mmap.mmap):
+                self._stream.write(memoryview(file)[:size])
+                continue
+            with (
+                mmap.mmap(file, size, access=mmap.ACCESS_READ) as memory,
+                memoryview(memory) as view,
+            ):
+                self._stream.write(view)
 
-    def _file(self, size: int, until: float | None) -> int:
-        fd = os.memfd_create("flowos")
-        try:
-            os.ftruncate(fd, size)
-            with mmap.mmap(fd, size) as file, memoryview(file) as view:
-                self._fill(view, until)
-        except BaseException:
-            os.close(fd)
-            raise
-        return fd
+    def _file(self, size: int, until: float | None) -> Arrived:
+        file = Arrived(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        if size >= HUGE_PAGE_BYTES:
+            with contextlib.suppress(OSError):  # a kernel without them
+                file.madvise(mmap.MADV_HUGEPAGE)
+        with memoryview(file) as view:
+            self._fill(view, until)
+        return file
+
+    def _take(self, size: int, until: float | None) -> memoryview:
+        """So many bytes; the buffer may hold them, so they are there until the next read."""
+        if size and self._start == self._end:
+            self._start = 0
+            self._end = self._read(self._buffer, until) if size < BUFFER_BYTES else 0
+        end = self._start + size
+        if end <= self._end:
+            taken = self._buffer[self._start : end]
+            self._start = end
+            return taken
+        taken = memoryview(bytearray(size))
+        self._fill(taken, until)
+        return taken
 
     def _fill(self, view: memoryview, until: float | None) -> None:
         """Larger reads go past the buffer."""
@@ -137,37 +263,15 @@ class StreamChannel:
                 self._start += got
                 view = view[got:]
             elif len(view) >= BUFFER_BYTES:
-                view = view[self._read(view[:CHUNK_BYTES], until) :]
+                view = view[self._read(view, until) :]
             else:
                 self._start, self._end = 0, self._read(self._buffer, until)
 
     def _read(self, view: memoryview, until: float | None) -> int:
-        if until is not None and not self.sock.pending():
-            left = max(0.0, until - time.monotonic())
-            if not self._poll.poll(min(left * 1000, MAX_POLL_MILLISECONDS)):
-                raise TimeoutError
-        try:
-            got = self.sock.recv_into(view)
-        except OSError as error:
-            raise _gone(error) from error
+        got = self._stream.read_into(view, until)
         if not got:
             raise EOFError
         return got
-
-    def _meet_awake(self) -> None:
-        """To be woken takes longer than most messages are apart: look for one before we sleep."""
-        if self._start < self._end or self.sock.pending():
-            return
-        asleep = time.perf_counter() + AWAKE_SECONDS
-        while time.perf_counter() < asleep:
-            if self._poll.poll(0):
-                return
-            os.sched_yield()
-
-
-def _gone(error: OSError) -> Exception:
-    """Of a connection that fails, whatever the network calls it (ETIMEDOUT, an alert of TLS)."""
-    return ConnectionResetError(str(error))
 
 
 class RelayingChannel(StreamChannel):
@@ -177,29 +281,35 @@ class RelayingChannel(StreamChannel):
     connection, and two ends that both write may wait for each other.
     """
 
-    def __init__(self, sock: ssl.SSLSocket, readers: Sequence[int] = READER_FDS) -> None:
-        super().__init__(sock)
+    def __init__(self, stream: TlsStream, readers: Sequence[int] = READER_FDS) -> None:
+        super().__init__(stream)
         self._readers = dict(zip(readers, (STDOUT, STDERR), strict=True))
+        self._printed = self._poll_of_readers()
         self._awaited = threading.Event()
         self._using = threading.Lock()
         threading.Thread(target=self._relay, daemon=True).start()
 
-    def send(self, message: object, files: Sequence[tuple[int, int]] = ()) -> None:
+    def send(self, message: object, files: Sequence[SentFile] = ()) -> None:
         with self._using:
             self._awaited.clear()
-            self._drain()
+            if self._printed.poll(0):
+                self._drain()
             super().send(message, files)
 
-    def receive(self, seconds: float | None = None) -> tuple[Any, list[int]]:
+    def receive(self, seconds: float | None = None) -> tuple[Any, list[Arrived]]:
         message, files = super().receive(seconds)
         if isinstance(message, tuple) and message[0] in ANSWERED:
             self._awaited.set()
         return message, files
 
-    def _relay(self) -> None:
+    def _poll_of_readers(self) -> select.poll:
         printed = select.poll()
         for fd in self._readers:
             printed.register(fd, select.POLLIN)
+        return printed
+
+    def _relay(self) -> None:
+        printed = self._poll_of_readers()  # two threads may not use one
         while True:
             printed.poll()
             self._awaited.wait()
@@ -223,10 +333,9 @@ def main(host: str, port: str, pem: str) -> None:
     """Connect to the engine and serve it."""
     worker = import_module("worker")
     signal.signal(signal.SIGINT, lambda *_: None)  # the engine ends us
-    plain = socket.create_connection((host, int(port)))
-    sock = context_of(pem, server=False).wrap_socket(plain)
+    sock = socket.create_connection((host, int(port)))
     os.register_at_fork(after_in_child=sock.close)
-    channel = RelayingChannel(sock)
+    channel = RelayingChannel(TlsStream(sock, context_of(pem, server=False), server=False))
     try:
         channel.send(sys.version_info[:2])
         hello, _ = channel.receive()

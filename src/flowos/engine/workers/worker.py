@@ -116,7 +116,7 @@ class Channel:
         self.sock.close()
 
 
-def _memory_file(content: bytes) -> int:
+def _memory_file(content: bytes | mmap.mmap) -> int:
     fd = os.memfd_create("flowos-message")
     view = memoryview(content)
     while view:
@@ -141,7 +141,6 @@ class Worker:
         self.functions: dict[int, Callable[..., Any]] = {}
         self.stages: dict[int, tuple[int, list[Any], Sequence[int]]] = {}
         self.gone: list[int] = []
-        self.cores = os.sched_getaffinity(0)
         self.progress = memoryview(mmap.mmap(page, mmap.PAGESIZE)).cast("Q")
         os.close(page)
         for stream in (sys.stdout, sys.stderr):
@@ -155,6 +154,7 @@ class Worker:
         self.crossing: Any = sys.modules["flowos.engine.workers._functions"]
         self.values: Any = sys.modules["flowos.engine.workers._values"]
         inside: Any = sys.modules["flowos.engine.workers._worker_control"]
+        self.bind = inside.WorkerBinding()
         self.inside = inside.WorkerControl(self._operation, self._run_steps, self.progress, Failed)
         self.pool = self.values.SlabPool(
             hello["owner"] << OWNER_SHIFT, hello["keep_bytes"], hello["max_files"]
@@ -165,7 +165,7 @@ class Worker:
     def serve(self) -> None:
         """Answer each message until the engine is gone.
 
-        ("bind", cores): run on these CPUs; () is all of ours
+        ("bind", cores, variables): run on these CPUs, or all of ours for (), with these variables
         ("teach", path, functions, types, stages) -> {function: why it cannot be loaded}
         ("run", returned, files, batch, seconds) -> (gone, file, results, failed, times)
         failed: () or (place, step, rounds, kind, ...). Results: of the stages before it, no more
@@ -176,18 +176,10 @@ class Worker:
             if kind == "teach":
                 self.channel.send(self._learn(*message))
             elif kind == "bind":
-                self._bind(*message)
+                self.bind(*message)
             else:
                 self.channel.send(*self._run(fds, *message))
             del message
-
-    def _bind(self, cores: Sequence[int]) -> None:
-        """All our threads: those of libraries may have been started before."""
-        for thread in os.listdir("/proc/self/task"):  # noqa: PTH208 - pathlib is slow to import
-            try:
-                os.sched_setaffinity(int(thread), self.cores.intersection(cores) or self.cores)
-            except OSError:  # it has ended, or the CPUs are not ours any more
-                continue
 
     def _learn(
         self, path: list[str | None], functions: dict[int, Any], types: bytes, new: dict[int, Any]
@@ -221,7 +213,7 @@ class Worker:
 
     def _run(
         self,
-        fds: list[int],
+        fds: list[Any],
         returned: list[int],
         files: list[tuple[int, int]],
         batch: list[Any],
@@ -248,7 +240,9 @@ class Worker:
             sent.append((slab.fd, parcel.size))
         answer = ((number, parcel.size), results, failed, times)
         for fd in fds:
-            os.close(fd)
+            if type(fd) is int:
+                os.close(fd)
+        fds.clear()
         batch.clear()
         del parcel
         gone = self.gone[:]
@@ -274,13 +268,18 @@ class Worker:
             return (*failure.args[:2], self.inside.rounds, *failure.args[2:]), began
         return (), began
 
-    def _hold(self, batch: list[Any], files: list[tuple[int, int]], fds: list[int]) -> None:
+    def _hold(self, batch: list[Any], files: list[tuple[int, int]], fds: list[Any]) -> None:
         """Give each value that lies in a file what it needs to be mapped, and to tell its end."""
-        others = iter(fds)
+        others = iter(fds[:])
+        used = [v[2] for _, values in batch for v in values if type(v) is tuple and v[1]]
         opened = []
-        for number, size in files:
+        for place, (number, size) in enumerate(files):
             slab = self.pool.lent.get(number)
-            opened.append((slab.fd if slab else next(others), size, number))
+            fd = slab.fd if slab else next(others)
+            if type(fd) is not int and used.count(place) > 1:  # each maps its own
+                fd = _memory_file(fd)
+                fds.append(fd)
+            opened.append((fd, size, number))
         for _, values in batch:
             for i, value in enumerate(values):
                 if type(value) is tuple and value[1]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flowos.drivers.images import squashfs
-from flowos.drivers.images.tree import CONFIG, File, Folder, complete, found
+from flowos.drivers.images import CONFIG, squashfs
+from flowos.drivers.images.tree import File, Folder, complete, found
 from flowos.engine import utc
 from flowos.model import EnvironmentRefused, ImageConfig, OnProgress, Pairs, from_plain, to_plain
 from flowos.operations._images import _library as library

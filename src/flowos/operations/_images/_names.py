@@ -18,10 +18,10 @@ from flowos.model import EnvironmentRefused, Image, StoreError, UsageError
 from flowos.store import default_file, open_store
 
 SUFFIX = ".sqfs"
-_FILE = re.compile(r"([0-9a-f]{64})\.sqfs")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_FILE = r"([0-9a-f]{64})\.sqfs"
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 _TAKEN = ("bare", "auto", "last")
-_DIGEST = re.compile(r"(?:sha256:)?([0-9a-f]{6,64})")
+_DIGEST = r"(?:sha256:)?([0-9a-f]{6,64})"
 
 
 def library() -> Path:
@@ -46,7 +46,7 @@ def damage(path: Path, have: str, expected: str) -> str:
 
 def stored() -> dict[str, Path]:
     """Digest -> its file in the library, with or without a name."""
-    found = sorted((m[1], path) for path in _listed() if (m := _FILE.fullmatch(path.name)))
+    found = sorted((m[1], path) for path in _listed() if (m := re.fullmatch(_FILE, path.name)))
     return {f"sha256:{digest}": path for digest, path in found}
 
 
@@ -55,7 +55,7 @@ def links() -> dict[str, str]:
     found = []
     for path in filter(Path.is_symlink, _listed()):
         with suppress(OSError):  # removed by another process
-            target = _FILE.fullmatch(str(path.readlink()))
+            target = re.fullmatch(_FILE, str(path.readlink()))
             if target and _is_name(path.name):
                 found.append((-path.lstat().st_mtime_ns, path.name, f"sha256:{target[1]}"))
     return {name: digest for _, name, digest in sorted(found)}
@@ -95,7 +95,7 @@ def resolve_digest(word: str, by_name: dict[str, str]) -> str:
     """The digest of a name or a digest's prefix. Raises EnvironmentRefused if none or several."""
     if word in by_name:
         return by_name[word]
-    begun = _DIGEST.fullmatch(word)
+    begun = re.fullmatch(_DIGEST, word)
     digests = {*stored(), *by_name.values()}
     fits = sorted(d for d in digests if begun and d.startswith(f"sha256:{begun[1]}"))
     if len(fits) == 1:
@@ -162,8 +162,8 @@ def _listed() -> list[Path]:
 
 
 def _is_name(name: str) -> bool:
-    is_other = name in _TAKEN or name.endswith(SUFFIX) or _DIGEST.fullmatch(name)
-    return bool(_NAME.fullmatch(name)) and not is_other
+    is_other = name in _TAKEN or name.endswith(SUFFIX) or re.fullmatch(_DIGEST, name)
+    return bool(re.fullmatch(_NAME, name)) and not is_other
 
 
 def _take_over_old_names() -> None:

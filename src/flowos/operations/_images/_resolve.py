@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from flowos.drivers.images.tree import CONFIG
+from flowos.drivers.images import CONFIG
 from flowos.engine import here
 from flowos.model import EnvironmentRefused, FlowosError, Image
 from flowos.operations._images._names import found, names
@@ -13,12 +13,15 @@ _FILES = (".sqfs", ".squashfs", ".sif", ".tar", ".oci")
 _ROOT_HAS = ("usr", "bin", "sbin", "etc", "lib", "dev", "proc", CONFIG)
 
 
-def resolve_image(name: str) -> Image:
-    """Raises EnvironmentRefused if there is none, or both a path and a name fit."""
+def resolve_image(name: str, *, digest: bool = True) -> Image:
+    """Raises EnvironmentRefused if there is none, or both a path and a name fit.
+
+    digest: of what lies at a path; of an image in the library it is always known.
+    """
     path = Path(name).expanduser()
     if path.exists():
         _check_path(name, path)
-        return here().image_at(path)
+        return here().image_at(path, digest=digest)
     if "/" in name or name.endswith(_FILES):
         raise EnvironmentRefused(f"no such image: there is nothing at {path.absolute()}")
     return found(name)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from flowos.model import Advice, Case, Entered, Measurement, Run, Sample, Trust
+from flowos.model import Advice, Case, Deployment, Entered, Measurement, Run, Sample, Trust
 from flowos.operations.measure._case_order import as_planned
 from flowos.operations.measure._next_steps import with_time_to_tell
 from flowos.plan import NoiseThresholds, limits_for, rounds_to_tell, summarize
@@ -42,7 +42,15 @@ def book_of(run: Run, samples: Sequence[Sample]) -> Report:
     for probe in probes_for():
         measured = probe.checked(measured)
     concluded = _between_environments if run.environments else _of_one_environment
-    return replace(concluded(run, ordered, measured, limits), samples=tuple(samples))
+    found = concluded(run, ordered, measured, limits)
+    findings = (*_deployed(run.deployment), *found.findings)
+    return replace(found, findings=findings, samples=tuple(samples))
+
+
+def _deployed(deployment: Deployment | None) -> Iterator[str]:
+    if deployment is not None:
+        nodes = ", ".join(map(str, deployment.nodes))
+        yield f"deployment {deployment.number} of {deployment.of}, pool {deployment.pool}: {nodes}"
 
 
 def _between_environments(

@@ -7,8 +7,17 @@ from importlib.metadata import version
 from pathlib import Path
 
 from flowos import engine
-from flowos.model import MeasurementRequest, OnProgress, Progress, Run, Sample, StoreError
-from flowos.operations._facts import facts
+from flowos.engine import Node
+from flowos.model import (
+    Deployment,
+    MeasurementRequest,
+    OnProgress,
+    Progress,
+    Run,
+    Sample,
+    StoreError,
+)
+from flowos.operations._facts import facts, facts_on
 from flowos.operations._files import write_together
 from flowos.operations._scratch import check_out, scratch_in
 from flowos.operations.measure._cases import described
@@ -47,6 +56,14 @@ class Result:
         return self.book.run.ended_early == INTERRUPTED
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeployedOn:
+    """The first node of a deployment; the others are its neighbours."""
+
+    node: Node
+    deployment: Deployment
+
+
 def planned(request: MeasurementRequest) -> list[dict[str, object]]:
     """What `measured` would run; nothing is measured."""
     _check(request)
@@ -64,16 +81,18 @@ def measured(
     seconds: float | None,
     on_progress: OnProgress,
     on_sample: OnSample,
+    on: DeployedOn | None = None,
 ) -> Result:
     """Measure, keep each sample in the store, write the report.
 
+    on: what is measured; this machine by default.
     If the store, or later the folder, cannot be written, a note says so and the results are
     returned. Raises UsageError if the folder is not writable at the start.
     """
     check_out(out)
     _check(request)
     started = engine.utc()
-    node = facts(request)
+    node = facts(request) if on is None else facts_on(on.node, request)
     run = Run(
         id=f"{started[:10]}-{secrets.token_hex(3)}",
         started=started,
@@ -81,6 +100,7 @@ def measured(
         version=version("flowos-hpc"),
         request=request,
         facts=node,
+        deployment=on.deployment if on else None,
     )
     notes: list[str] = []
     kept = _SampleRecorder(run=run, store=_opened(url, notes), notes=notes)
@@ -91,8 +111,14 @@ def measured(
         kept.keep(sample)
         on_sample(sample)
 
-    places = _environments(request)
-    done = measure(run, environments=places, keep=keep, on_progress=on_progress, seconds=seconds)
+    done = measure(
+        run,
+        environments=_environments(request),
+        on=on.node if on else None,
+        keep=keep,
+        on_progress=on_progress,
+        seconds=seconds,
+    )
     kept.finish(done)
     book = book_of(done, kept.samples)
     files = written(book, out, notes)

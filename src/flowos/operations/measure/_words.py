@@ -56,7 +56,8 @@ def _mpi_words(place: PreparedEnvironment, program: Program, cache: BinaryCache)
 def _own_binary(place: PreparedEnvironment, build: Build, cache: BinaryCache) -> Path:
     """Compile with the environment's own compiler, never from the cache of another image."""
     if place.env.image is None:
-        return cache.built(build)
+        made = cache.built(build)
+        return made if place.node.is_here else cache.alone(made)
     made = place.folder / build.key
     source = place.folder / "programs" / build.source
     words = (build.compiler, *build.flags, str(source), "-o", str(made), *build.libraries)

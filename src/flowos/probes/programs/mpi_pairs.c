@@ -1,7 +1,9 @@
 /* Two MPI ranks: latency, bandwidth and allreduce over message sizes, as the OSU benchmarks define
  * them, so that the numbers can be compared with theirs.
  *
- *   mpi_pairs REPETITIONS SECONDS [LARGEST_BYTES]
+ *   mpi_pairs REPETITIONS SECONDS [LARGEST_BYTES [BYTES ...]]
+ *
+ * BYTES: measure these sizes alone.
  *
  * latency    half a ping-pong round trip, second
  * bandwidth  64 messages in flight one way, answered by one of 4 bytes, byte/s
@@ -171,6 +173,15 @@ static void measure(const Test *test, const Pair *pair, int bytes, int repetitio
   }
 }
 
+static int on_one_node(void) {
+  MPI_Comm near = MPI_COMM_NULL;
+  int ranks = 0;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &near);
+  MPI_Comm_size(near, &ranks);
+  MPI_Comm_free(&near);
+  return ranks == RANKS;
+}
+
 /* Where the two ranks run, on rank 0: "0 1"; a star stands for a mask of several cpus. */
 static void describe_cpus(const Pair *pair, char *text, size_t size) {
   cpu_set_t allowed;
@@ -179,7 +190,7 @@ static void describe_cpus(const Pair *pair, char *text, size_t size) {
   MPI_Allgather(mine, 2, MPI_INT, both, 2, MPI_INT, MPI_COMM_WORLD);
   snprintf(text, size, "%d%s %d%s", both[0], both[1] == 1 ? "" : "*", both[2],
            both[3] == 1 ? "" : "*");
-  if (both[1] == 1 && both[3] == 1 && both[0] == both[2]) {
+  if (both[1] == 1 && both[3] == 1 && both[0] == both[2] && on_one_node()) {
     if (pair->rank == 0) fprintf(stderr, "mpi_pairs: both ranks are bound to cpu %d\n", both[0]);
     MPI_Finalize();
     exit(FM_FAILED);
@@ -192,7 +203,15 @@ static void *page_aligned(size_t bytes) {
   return memset(at, 1, bytes);
 }
 
-static void measure_all(const Pair *pair, int repetitions, double seconds, int largest) {
+/* Whether a size is among the words, if there are any. */
+static int is_asked(int bytes, int count, char **words) {
+  for (int i = 0; i < count; i++)
+    if (atoi(words[i]) == bytes) return 1;
+  return count <= 0;
+}
+
+static void measure_all(const Pair *pair, int repetitions, double seconds, int largest, int count,
+                        char **words) {
   static double values[MAX_REPETITIONS];
   char cpus[64], levels[64], notes[128];
   describe_cpus(pair, cpus, sizeof cpus);
@@ -202,6 +221,7 @@ static void measure_all(const Pair *pair, int repetitions, double seconds, int l
     const Test *const test = kTests + t;
     const int end = largest < test->largest ? largest : test->largest;
     for (int bytes = test->smallest; bytes <= end; bytes *= 2) {
+      if (!is_asked(bytes, count, words)) continue;
       measure(test, pair, bytes, repetitions, seconds, values);
       snprintf(levels, sizeof levels, "\"bytes\": \"%d\"", bytes);
       if (pair->rank == 0)
@@ -224,10 +244,10 @@ int main(int count, char **words) {
   const int largest = count > 3 ? atoi(words[3]) : 4 << 20;
   if (repetitions < 1 || repetitions > MAX_REPETITIONS || seconds <= 0 || largest < 4 ||
       largest > MAX_BYTES)
-    fm_fail("mpi_pairs: usage: mpi_pairs REPETITIONS(1..%d) SECONDS [LARGEST_BYTES]",
+    fm_fail("mpi_pairs: usage: mpi_pairs REPETITIONS(1..%d) SECONDS [LARGEST_BYTES [BYTES ...]]",
             MAX_REPETITIONS);
   const Pair pair = {rank, 1 - rank, page_aligned((size_t)largest), page_aligned((size_t)largest)};
-  measure_all(&pair, repetitions, seconds, largest);
+  measure_all(&pair, repetitions, seconds, largest, count - 4, words + 4);
   fm_turn(); /* what follows is not part of another's turn */
   free(pair.sent);
   free(pair.received);

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from flowos.report._convergence import ConvergencePlot, Point
 from flowos.report._units import digits
-from flowos.report.page._head import head
+from flowos.report.page._head import document
 from flowos.report.page._marks import WIDTH, line, text
 from flowos.report.page._markup import Markup, join, tag
 from flowos.report.page._style import DARK, LIGHT
@@ -37,8 +37,8 @@ def convergence_svg(plot: ConvergencePlot) -> str:
 def convergence_html(plot: ConvergencePlot, lede: str, facts: Sequence[tuple[str, str]]) -> str:
     """A page: a summary sentence, the plot, its numbers, and facts (name, in words)."""
     rows = [join(tag("dt", what), tag("dd", words)) for what, words in facts]
-    body = tag(
-        "body",
+    return document(
+        plot.title,
         tag(
             "header",
             tag("p", tag("b", "FlowOS"), " solve", class_="kicker"),
@@ -51,7 +51,6 @@ def convergence_html(plot: ConvergencePlot, lede: str, facts: Sequence[tuple[str
             tag("section", tag("h2", "How it was solved"), tag("dl", *rows, class_="facts")),
         ),
     )
-    return f"<!doctype html>\n{tag('html', head(plot.title), body, lang='en')}\n"
 
 
 def _figure(plot: ConvergencePlot) -> Markup:

@@ -1,19 +1,43 @@
-"""The head element of every page."""
+"""The head element of every page, and what stands around pages that are served."""
+
+from dataclasses import dataclass
 
 from flowos.report.page._markup import Markup, tag
 from flowos.report.page._style import CSS, DARK, LIGHT
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""A page loads nothing and runs nothing, whatever external text it contains."""
+"""A file loads nothing and runs nothing, whatever external text it contains."""
 
 
-def head(title: str) -> Markup:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """What a page has around it. head: more of its head; bar: above everything; runs: whether it
+    may load scripts, within the policy that its server states."""
+
+    head: Markup | None = None
+    bar: Markup | None = None
+    runs: bool = False
+
+
+FILE = Frame()
+"""A page that is a file of its own."""
+
+
+def document(title: str, *body: Markup | None, skip: str = "", frame: Frame = FILE) -> str:
+    """A whole page. skip: words of the link to its main part."""
+    link = tag("a", skip, href="#main", class_="skip") if skip else None
+    page = tag("html", _head(title, frame), tag("body", link, frame.bar, *body), lang="en")
+    return f"<!doctype html>\n{page}\n"
+
+
+def _head(title: str, frame: Frame) -> Markup:
     theme = ((LIGHT, "light"), (DARK, "dark"))
+    policy = tag("meta", http_equiv="Content-Security-Policy", content=_POLICY)
     return tag(
         "head",
         tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        None if frame.runs else policy,
         *(
             tag(
                 "meta",
@@ -26,4 +50,5 @@ def head(title: str) -> Markup:
         tag("link", rel="icon", href="data:,"),
         tag("title", title),
         tag("style", Markup(CSS)),
+        frame.head,
     )

@@ -216,7 +216,7 @@ def _left_out(timeline: Timeline, drawn: DrawnRows) -> Iterator[str]:
     bars, tasks = drawn.merged
     if bars:
         yield (
-            f"{counted(bars, 'bar')} stand for {tasks} tasks: those that are shorter than "
+            f"{_stand(bars)} for {tasks} tasks: those that are shorter than "
             f"{seconds_of(drawn.cell_seconds)} are put together by that time. Such a bar is as "
             "high as the share of the time in which they ran, and has the colour of the task that "
             "took most of it."
@@ -224,6 +224,10 @@ def _left_out(timeline: Timeline, drawn: DrawnRows) -> Iterator[str]:
     if len(timeline.lanes) > MAX_LANES:
         more = len(timeline.lanes) - MAX_LANES
         yield f"{counted(more, 'more worker')} are not drawn; the table of workers has all."
+
+
+def _stand(bars: int) -> str:
+    return "1 bar stands" if bars == 1 else f"{bars} bars stand"
 
 
 def _description(timeline: Timeline) -> str:

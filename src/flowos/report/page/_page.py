@@ -24,25 +24,24 @@ from flowos.report.page._bars import bars
 from flowos.report.page._cards import cards
 from flowos.report.page._comparison_table import verdict_table
 from flowos.report.page._curve import curve
-from flowos.report.page._head import head
+from flowos.report.page._head import FILE, Frame, document
 from flowos.report.page._lists import doubts, gaps
 from flowos.report.page._marks import people, swatch, words
 from flowos.report.page._markup import Markup, join, tag
 from flowos.report.page._tables import panel_table, scrolled
 
 
-def html(book: Report) -> str:
+def html(book: Report, *, frame: Frame = FILE) -> str:
     """One self-contained page: inline style and SVG, no script, nothing loaded."""
     parts = [part for part in _parts(book) if part is not None]
-    body = tag(
-        "body",
-        tag("a", "Skip to the numbers", href="#main", class_="skip"),
+    return document(
+        f"{book.run.facts.cpu_model} on {book.run.host}, measured by FlowOS",
         _masthead(book, [(name, title) for name, title, _ in parts]),
         tag("main", *(content for _, _, content in parts), id="main"),
         _footer(book),
+        skip="Skip to the numbers",
+        frame=frame,
     )
-    page = tag("html", _head(book), body, lang="en")
-    return f"<!doctype html>\n{page}\n"
 
 
 Part = tuple[str, str, Markup]
@@ -69,10 +68,6 @@ def _part(name: str, short: str, title: str, *content: Markup | None) -> Part | 
         return None
     heading = tag("h2", title, id=f"{name}-h")
     return name, short, tag("section", heading, *content, id=name, aria_labelledby=f"{name}-h")
-
-
-def _head(book: Report) -> Markup:
-    return head(f"{book.run.facts.cpu_model} on {book.run.host}, measured by FlowOS")
 
 
 def _masthead(book: Report, contents: list[tuple[str, str]]) -> Markup:

@@ -166,6 +166,22 @@ font-size:.8rem;color:var(--muted);font-variant-numeric:tabular-nums;margin-top:
 .failed{stroke:var(--warn);stroke-width:3;pointer-events:none}
 .again{stroke:var(--ink);stroke-width:2;stroke-dasharray:3 2;pointer-events:none}
 .idle{fill:none;stroke:var(--warn);stroke-width:1.5;stroke-dasharray:5 3}
+.site{max-width:1200px;margin:0 auto;padding:0 clamp(16px,3vw,40px)}
+.site nav ul{margin:0;border-top:0;padding:12px 0 10px}
+.site [aria-current]{color:var(--ink);font-weight:650;box-shadow:0 2px 0 var(--ink)}
+.site+header{padding-top:22px}.site+header h1{font-size:clamp(1.6rem,3.4vw,2.4rem)}
+#live:not(:empty){position:sticky;top:0;padding:8px 0;color:var(--warn);max-width:none}
+.cards+article,article+article{margin-top:30px}
+.list+.list,details+.list{margin-top:18px}
+article h3,.list tbody th,.list td:not(.n){overflow-wrap:anywhere}
+.list th,.list td{white-space:normal;padding-left:0;padding-right:20px}
+.list tr>:last-child{padding-right:0}
+.list .n{white-space:nowrap}
+.list thead th{position:static;background:none}
+.list tbody th{min-width:12ch}.list td:not(.n){min-width:7ch}
+.state{white-space:nowrap}
+.pager{display:flex;flex-wrap:wrap;gap:6px 20px;margin-top:16px;font-size:.92rem}
+.pager span{color:var(--muted)}
 details{margin-top:10px}
 summary{cursor:pointer;font-size:.9rem;color:var(--c0);padding:4px 0;width:fit-content}
 summary:hover{text-decoration:underline}
@@ -200,6 +216,9 @@ footer p{max-width:80ch}
 section{margin-top:40px}
 .plot text{font-size:18px}
 .cards{grid-template-columns:1fr}
+.cards.small{grid-template-columns:repeat(2,minmax(0,1fr))}
+.cards.small .card{padding:12px 12px 10px}.cards.small .big{font-size:1.4rem}
+.list .more{display:none}
 dl.facts{grid-template-columns:1fr}dl.facts dd{border-top:0;padding-top:0}
 dl.facts dt{padding-bottom:0}
 }

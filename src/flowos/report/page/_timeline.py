@@ -7,7 +7,7 @@ from flowos.model import LoggedTask, SliceLog
 from flowos.report._timeline import Timeline, WorkerLane, timeline_of, times_by_task
 from flowos.report._units import share
 from flowos.report._words import counted
-from flowos.report.page._head import head
+from flowos.report.page._head import FILE, Frame, document
 from flowos.report.page._lanes import lanes
 from flowos.report.page._marks import brief, bytes_of, seconds_of
 from flowos.report.page._markup import Markup, join, tag
@@ -18,13 +18,12 @@ _LONGEST = 100
 _MAX_ERROR = 300
 
 
-def timeline_html(log: SliceLog) -> str:
+def timeline_html(log: SliceLog, *, frame: Frame = FILE) -> str:
     """One self-contained page: inline style and SVG, no script, nothing loaded."""
     timeline = timeline_of(log.tasks) if log.tasks else None
     parts = [_section(*part) for part in _parts(log, timeline)] if timeline else []
-    body = tag(
-        "body",
-        tag("a", "Skip to the timeline", href="#main", class_="skip"),
+    return document(
+        f"{log.path.name}, a timeline by FlowOS",
         tag(
             "header",
             tag("p", tag("b", "FlowOS"), " timeline of a slice", class_="kicker"),
@@ -34,9 +33,17 @@ def timeline_html(log: SliceLog) -> str:
         ),
         tag("main", *parts, id="main"),
         _footer(log.path.name) if timeline else None,
+        skip="Skip to the timeline",
+        frame=frame,
     )
-    page = tag("html", head(f"{log.path.name}, a timeline by FlowOS"), body, lang="en")
-    return f"<!doctype html>\n{page}\n"
+
+
+def what_ran_when(log: SliceLog) -> Markup:
+    """The picture of it, as part of another page."""
+    if not log.tasks:
+        return tag("p", "No task is in its log yet.", class_="note")
+    timeline = timeline_of(log.tasks)
+    return join(_cards(log.tasks, timeline), *lanes(timeline))
 
 
 _HOW_TO_READ = (

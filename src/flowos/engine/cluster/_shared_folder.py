@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from flowos.drivers.allocators.slurm_nodes import KeptNode
+from flowos.drivers._allocators import KeptNode
 from flowos.engine.launch._orphans import boot_id
 from flowos.model import Pool, SliceRefused
 
@@ -43,15 +43,29 @@ def remove_if_empty(base: Path) -> None:
 
 @contextmanager
 def shown(base: Path) -> Iterator[tuple[Path, str]]:
-    """A file in it, and the word that a node reads there if it sees the same folder."""
+    """A file in it, and the word that a node reads there if it sees the same folder.
+
+    Raises SliceRefused if it takes no file.
+    """
     word = secrets.token_hex(16)
     proof = base / f".proof-{word[:8]}"
     try:
-        proof.write_text(word)
+        _write(proof, word)
         yield proof, word
     finally:
         with contextlib.suppress(OSError):
             proof.unlink()
+
+
+def _write(proof: Path, word: str) -> None:
+    base = proof.parent
+    try:
+        try:
+            proof.write_text(word)
+        except FileNotFoundError:  # another slice, the last one, was freed meanwhile
+            (made(base) / proof.name).write_text(word)
+    except OSError as error:
+        raise SliceRefused(f"shared folder {base.parents[1]}: {error.strerror}") from None
 
 
 def refuse_blind(pool: Pool, base: Path, word: str, nodes: tuple[KeptNode, ...]) -> None:

@@ -1,0 +1,156 @@
+"""Tasks on two nodes of Slurm, compared with Ray, Dask, Parsl, mpi4py, executorlib and srun.
+
+`python benchmarks/slices.py [--json] [--rounds 3] [--seconds 2] [--only flowos,ray]`
+for example `python benchmarks/slices.py --rounds 1 --only flowos,srun`
+
+A Slurm of this benchmark's own, whose four nodes have addresses, links, processes and a /tmp of
+their own on this machine. Each way holds two of them by itself, in a process of its own, once in
+every round. Cases:
+start: from nothing to the first result, the allocation too; hop: one task in flight; wide: 1,500
+independent tasks; array: 100 MB made in one task and read in another one, on another node where the
+way can say so (of flowos ray on both nodes at once); command: `true` as a task, for srun a bare
+step; hold: the two other nodes held and freed, for srun a bare `srun true` on them; PSS: of all
+processes that are started, without the program itself. mpi4py's program runs on a node: its start
+lacks srun's, and its PSS is not known. Results must be equal: their checksums are compared. Exit 1
+when a claim is missed or results differ.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from _contests import Contest, arguments, different, machine
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.cluster.box import Box
+
+CASES = ("hop", "wide", "array", "command", "hold")
+PROGRAM = Path(__file__).with_name("_slice_contestants.py")
+LOGIN = "10.77.0.254"
+"""Address of the box's controller, where the programs run."""
+ARRAY_MB = 100
+OURS, LOCAL, RAY = "flowos slurm", "flowos local", "flowos ray"
+RATIOS = (
+    (OURS, "hop", LOCAL, 1.25, 0.0),
+    (OURS, "wide", LOCAL, 1.5, 0.0),
+    (OURS, "wide", "ray tasks", 1 / 50, 0.0),
+    (OURS, "start", "ray tasks", 1 / 15, 0.0),
+    (OURS, "command", "srun", 1.0, 5e-3),
+    (OURS, "hold", "srun", 1.0, 20e-3),
+    (RAY, "hop", "ray tasks", 1 / 0.9, 0.0),
+    (RAY, "wide", "ray tasks", 1 / 0.9, 0.0),
+    (RAY, "array", "ray tasks", 1 / 0.9, 0.0),
+)
+"""A way of ours is to take at most a factor of what another one takes in the same round, and these
+seconds."""
+MAX_PSS_BYTES = 60_000_000
+MIN_SHARE_OF_LINK = 0.8
+"""Of half of what one connection carries: an array goes by way of the program, over two links."""
+
+
+def main() -> int:
+    options = arguments(__doc__, "ways", seconds=2.0)
+    with Box(4, apart=True) as box:
+        settings = box.folder / "pools.toml"
+        settings.write_text(f'[pools.box]\nkind = "slurm"\nnodes = 4\nshared = "{box.shared}"\n')
+        variables = {
+            **box.variables,
+            "FLOWOS_CONFIG": str(settings),
+            "FLOWOS_LOGIN_ADDRESS": LOGIN,
+            "SHARED": str(box.shared),
+        }
+        contest = Contest(PROGRAM, box.enter, variables)
+        contest.hold(options.only.split(","), options.rounds, options.seconds)
+        link = mb_per_second(box)
+    engines = contest.engines()
+    report = {
+        "machine": machine(),
+        "rounds": options.rounds,
+        "link_mb_per_second": link,
+        "engines": engines,
+        "skipped": contest.skipped,
+        "missed": [*missed(contest, link), *different(engines, CASES)],
+    }
+    print(json.dumps(report, indent=1) if options.json else table(report))
+    return 1 if report["missed"] else 0
+
+
+def mb_per_second(box: Box) -> float | None:
+    """What one TCP connection from a node to the program carries, by iperf3; None without it."""
+    if shutil.which("iperf3") is None:
+        return None
+    server = subprocess.Popen(
+        (*box.enter, "iperf3", "--server", "--one-off", "--bind", LOGIN),
+        stdout=subprocess.DEVNULL,
+    )
+    time.sleep(0.5)
+    done = box.run("srun", "-N1", "-n1", "iperf3", "--client", LOGIN, "--time", "3", "--json")
+    server.terminate()
+    server.wait()
+    bits = json.loads(done.stdout)["end"]["sum_received"]["bits_per_second"]
+    return float(bits) / 8e6
+
+
+def missed(contest: Contest, link: float | None) -> Iterator[str]:
+    for ours, case, other, factor, seconds in RATIOS:
+        if {ours, other} <= contest.answers.keys():
+            mine, theirs = (of_turns(contest, name, case) for name in (ours, other))
+            lacks = median(a - (factor * b + seconds) for a, b in zip(mine, theirs, strict=True))
+            if lacks > 0:
+                most = f"{factor:.3g} times {other}" + f" and {seconds * 1e3:g} ms" * (seconds > 0)
+                ratio = median(a / b for a, b in zip(mine, theirs, strict=True))
+                yield f"{ours}, {case}: {ratio:.3g} times {other}, claimed at most {most}"
+    if OURS not in contest.answers:
+        return
+    pss = max(turn["pss_bytes"] for turn in contest.answers[OURS])
+    if pss > MAX_PSS_BYTES:
+        yield f"{pss / 1e6:.1f} MB, claimed {MAX_PSS_BYTES / 1e6:g} MB"
+    rate = ARRAY_MB / median(of_turns(contest, OURS, "array"))
+    if link and rate < MIN_SHARE_OF_LINK * link / 2:
+        yield f"array: {rate:.0f} MB/s, {rate / (link / 2):.2f} of half of a connection"
+
+
+def of_turns(contest: Contest, name: str, case: str) -> list[float]:
+    """Median seconds of a task in each turn."""
+    turns = contest.answers[name]
+    if case == "start":
+        return [turn["start_seconds"] for turn in turns]
+    return [median(turn["cases"][case]["seconds"]) / turn["cases"][case]["tasks"] for turn in turns]
+
+
+def table(report: Mapping[str, Any]) -> str:
+    link = report["link_mb_per_second"]
+    carried = f"{link:.0f} MB/s" if link else "not measured, there is no iperf3"
+    lines = [
+        f"{report['machine']}",
+        f"one connection from a node, by iperf3: {carried}",
+    ]
+    heads = ("start s", "hop us", "wide us", "array MB/s", "command ms", "hold ms", "PSS MB")
+    lines.append(f"{'':18}" + "".join(f"{h:>12}" for h in (*heads, "processes")))
+    for name, engine in report["engines"].items():
+        found = engine["cases"]
+        cells = [f"{engine['start_seconds']:.2f}"]
+        cells += [cell(found, case, 1e6) for case in ("hop", "wide")]
+        array = found.get("array")
+        cells.append(f"{ARRAY_MB / array['median_seconds']:.0f}" if array else "-")
+        cells += [cell(found, case, 1e3) for case in ("command", "hold")]
+        pss = engine["pss_bytes"]
+        cells += [f"{pss / 1e6:.1f}", str(engine["processes"])] if pss else ["-", "-"]
+        lines.append(f"{name:18}" + "".join(f"{c:>12}" for c in cells))
+    lines += [f"skipped {name}: {why}" for name, why in report["skipped"].items()]
+    lines += [f"MISSED {what}" for what in report["missed"]]
+    return "\n".join(lines)
+
+
+def cell(found: Mapping[str, Any], case: str, factor: float) -> str:
+    return f"{found[case]['median_seconds'] * factor:.1f}" if case in found else "-"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Clusters of other frameworks: one file each."""

@@ -1,0 +1,95 @@
+"""Requests of other programs of this user to this one: lines through a FIFO, answers in files.
+
+A program that nothing asks only has a thread that sleeps in the kernel. FIFOs are of one machine,
+also on a network file system: a program elsewhere finds no reader.
+"""
+
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+_MAX_LINE_BYTES = 4096
+"""So much is written to a FIFO at once, or not at all."""
+_POLL_SECONDS = 0.005
+
+Answer = Callable[[str, list[str]], str]
+
+
+class RequestListener:
+    """Answers requests until `close`. answer: gets a verb and words; each in a thread of its own.
+
+    Raises OSError if the FIFO cannot be made.
+    """
+
+    def __init__(self, fifo: Path, answer: Answer) -> None:
+        self._fifo, self._answer = fifo, answer
+        self._pending: set[str] = set()
+        part = fifo.with_suffix(".part")
+        os.mkfifo(part, 0o600)
+        self._fd = os.open(part, os.O_RDWR | os.O_CLOEXEC)  # its own writer: it never ends
+        part.rename(fifo)  # once it is there it is read
+        threading.Thread(target=self._listen, args=(self._fd,), daemon=True).start()
+
+    def is_settled(self) -> bool:
+        """Whether every answer was read."""
+        return not self._pending and not any(
+            each != self._fifo for each in self._fifo.parent.glob(f"{self._fifo.stem}.*")
+        )
+
+    def close(self, *, remove: bool = True) -> None:
+        """remove: not in a forked child, which has no listening thread, but its descriptor."""
+        if self._fd >= 0 and remove:
+            self._fifo.unlink(missing_ok=True)
+        elif self._fd >= 0:
+            os.close(self._fd)
+        self._fd = -1
+
+    def _listen(self, fd: int) -> None:
+        rest = b""
+        while True:
+            *lines, rest = (rest + os.read(fd, _MAX_LINE_BYTES)).split(b"\n")
+            for line in lines:
+                self._pending.add(line.decode())
+                threading.Thread(target=self._do, args=(line.decode(),), daemon=True).start()
+
+    def _do(self, line: str) -> None:
+        token, verb, *words = line.split("\t")
+        place = _answer_of(self._fifo, token)
+        part = place.with_suffix(f".{token}-part")
+        try:
+            said = self._answer(verb, words)
+            with suppress(OSError):
+                part.write_text(said)
+                part.rename(place)
+        finally:
+            self._pending.discard(line)
+
+
+def request(fifo: Path, verb: str, *words: str, seconds: float) -> str | None:
+    """What the program of this FIFO answers; None if it does not within so many seconds.
+
+    Raises OSError if no program listens.
+    """
+    token = secrets.token_hex(4)
+    place = _answer_of(fifo, token)
+    fd = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        os.write(fd, "\t".join((token, verb, *words)).encode() + b"\n")
+    finally:
+        os.close(fd)
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        with suppress(FileNotFoundError):
+            said = place.read_text()
+            place.unlink()
+            return said
+        time.sleep(_POLL_SECONDS)
+    return None
+
+
+def _answer_of(fifo: Path, token: str) -> Path:
+    return fifo.with_suffix(f".{token}")

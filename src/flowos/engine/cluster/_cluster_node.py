@@ -1,0 +1,203 @@
+"""A node that a job holds: what is started there is ended and accounted with the job."""
+
+import socket
+import threading
+import time
+from collections.abc import Collection
+from functools import partial
+from pathlib import Path
+from typing import Unpack
+
+from flowos.drivers._allocators import KeptNode
+from flowos.engine._ledger import ResourceLedger, Resources
+from flowos.engine._look import Look
+from flowos.engine._ready import Ready, bare_ready
+from flowos.engine.cluster._held_job import HeldJob
+from flowos.engine.cluster._shared_folder import made, remove_if_empty
+from flowos.engine.environments._elsewhere import EnvironmentsElsewhere, SharedCopies
+from flowos.engine.environments._inside import launch_variables
+from flowos.engine.launch._prepared import LaunchKeywords, PreparedLaunch, Stdin
+from flowos.engine.launch._run_folders import RunFolders
+from flowos.engine.launch._running import RunningProcess, all_running
+from flowos.engine.launch._session import Elsewhere, LaunchSession, Starter
+from flowos.model import Environment, Facts, Launch, Outcome, Pairs, Usage
+
+_ANSWER_SECONDS, _TOLD_SECONDS = 1.0, 0.2
+_GANG_SECONDS = 0.5
+
+
+class ClusterNode:
+    """See `Node`; `prepare` and `check_mpi` are those of a resource manager.
+
+    daemon: name, address and port of what starts processes there. job: the nodes that a launch may
+    span, this one too. hidden: a prefix of variables that a process of the job has of its own.
+    starter: starts launches there, where no command does.
+    """
+
+    is_here = False
+
+    def __init__(
+        self,
+        kept: KeptNode,
+        allocation: HeldJob,
+        daemon: tuple[str, str, int],
+        job: "JobNodes",
+        hidden: str,
+        starter: Starter | None = None,
+    ) -> None:
+        self.allocation, self._daemon, self._hidden = allocation, daemon, hidden
+        self._kept, self._nodes = kept, job
+        base = partial(made, job.base)
+        self._session = LaunchSession(Elsewhere(base, len(kept.cpus), starter))
+        self._environments = EnvironmentsElsewhere(self, base, job.copies, job.scratch)
+        self.ledger = ResourceLedger(self.resources())
+        job.add(self)
+
+    @property
+    def name(self) -> str:
+        return self._kept.name
+
+    @property
+    def our_address(self) -> str:
+        return self._kept.our_address
+
+    @property
+    def job(self) -> str:
+        return self.allocation.held_job
+
+    @property
+    def switch(self) -> str:
+        return self._kept.switch
+
+    def used(self) -> Usage | None:
+        return self.folders.used
+
+    @property
+    def folders(self) -> RunFolders:
+        """Of its launches."""
+        return self._session.folders
+
+    def neighbours(self) -> "tuple[ClusterNode, ...]":
+        return self._nodes.after(self.name)
+
+    def why_unreachable(self, ending_seconds: float = 0.0) -> str:
+        """It is lost if its daemon does not answer: nothing starts there any more."""
+        if self.folders.lost:
+            return f"; node {self.name} is lost"
+        if (why := self.allocation.ended(ending_seconds)) is not None:
+            return f"; {why}"
+        daemon, address, port = self._daemon
+        try:
+            socket.create_connection((address, port), _ANSWER_SECONDS).close()
+        except OSError as error:
+            why = "it does not answer" if isinstance(error, TimeoutError) else error.strerror
+            self._lose(f"no way to its {daemon}: {why}")
+            return f"; node {self.name} is lost: {why}"
+        return ""
+
+    def _lose(self, why: str) -> None:
+        """What learns of it may wait for the run that found it out."""
+        telling = threading.Thread(target=self.allocation.lose, args=(self.name, why), daemon=True)
+        telling.start()
+        telling.join(_TOLD_SECONDS)
+
+    def close(self) -> None:
+        """It was given back."""
+        self._nodes.remove(self.name)
+        self.folders.remove()
+        self._nodes.copies.close(self.name)
+        remove_if_empty(self._nodes.base)
+
+    def give_up(self) -> None:
+        """It is lost: what was started there is over."""
+        self._nodes.lose(self)
+
+    def resources(self) -> Resources:
+        has = self._kept
+        return Resources(has.cpus, has.memory_bytes, has.gpus, has.devices)
+
+    def facts(self, *, only: Collection[str] | None = None) -> Facts:
+        return self._environments.facts(only)
+
+    def gpu_devices(self) -> tuple[str, ...]:
+        return self._environments.gpu_devices()
+
+    def ready(self, env: Environment) -> Ready:
+        return bare_ready(env) if env.image is None else self._environments.ready(env)
+
+    def variables(self, env: Environment, task: Pairs = (), *, inherit: bool = True) -> Pairs:
+        """Ours, but for those of a job around us: what starts there has its own."""
+        found = launch_variables(self._session, env, task, inherit=inherit)
+        return tuple((name, value) for name, value in found if not name.startswith(self._hidden))
+
+    def prepare(self, launch: Launch, **options: Unpack[LaunchKeywords]) -> PreparedLaunch:
+        raise NotImplementedError
+
+    def check_mpi(
+        self, env: Environment, launcher: str, mpirun: str = "", variables: Pairs = ()
+    ) -> None:
+        raise NotImplementedError
+
+    def start(
+        self, launch: Launch, *, stdin: Stdin = None, **options: Unpack[LaunchKeywords]
+    ) -> RunningProcess:
+        return self.prepare(launch, **options).start(stdin=stdin)
+
+    def run(
+        self, launch: Launch, *, stdin: Stdin = None, **options: Unpack[LaunchKeywords]
+    ) -> Outcome:
+        return self.prepare(launch, **options).run(stdin=stdin)
+
+    def folder(self) -> Path:
+        return self._session.folder()
+
+    def look(self, storage: Path | None = None) -> Look:  # noqa: ARG002
+        """The counters of another machine are not read."""
+        now = time.monotonic()
+        return Look(at=now, ours=0, busy=None, idle=None, steal=None, throttled=None, load=None)
+
+
+class JobNodes:
+    """What the nodes of one job share: launches may span them, and images are copied for them once.
+
+    base: where their run folders lie. scratch: a folder of each node's own storage, or "".
+    Methods may be called from any thread.
+    """
+
+    def __init__(self, base: Path, scratch: str = "") -> None:
+        self.base, self.scratch = base, scratch
+        self.copies = SharedCopies(partial(made, base))
+        self._lock = threading.Lock()
+        self._nodes: dict[str, ClusterNode] = {}
+
+    def add(self, node: ClusterNode) -> None:
+        with self._lock:
+            self._nodes[node.name] = node
+
+    def remove(self, name: str) -> None:
+        """It was given back, or is lost."""
+        with self._lock:
+            self._nodes.pop(name, None)
+
+    def lose(self, node: ClusterNode) -> None:
+        """What runs there is over; ranks on other nodes would wait for it for ever."""
+        node.folders.lost = True
+        self.remove(node.name)
+        with self._lock:
+            others = [each.folders for each in self._nodes.values()]
+        for running in tuple(all_running):
+            if running.folders is node.folders:
+                running.lose(0.0)
+            elif node.name in running.launch.nodes and running.folders in others:
+                running.lose(_GANG_SECONDS)
+
+    def named(self, name: str) -> ClusterNode | None:
+        with self._lock:
+            return self._nodes.get(name)
+
+    def after(self, name: str) -> tuple[ClusterNode, ...]:
+        """The other nodes that are left, by name, from this one on."""
+        with self._lock:
+            names = sorted(self._nodes)
+            turned = [n for n in names if n > name] + [n for n in names if n < name]
+            return tuple(self._nodes[each] for each in turned)

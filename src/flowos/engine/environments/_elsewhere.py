@@ -1,0 +1,283 @@
+"""Environments on another node, made ready there by `_agent`, which is one launch on that node."""
+
+import json
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol, Unpack
+
+import flowos
+from flowos.drivers import RUNTIMES, MpiSaid, Runtime, path_inside
+from flowos.engine._ready import Ready
+from flowos.engine.environments import _agent
+from flowos.engine.environments._images import image_at
+from flowos.engine.launch._capture import Capture, LineCapture
+from flowos.engine.launch._prepared import (
+    MAX_OUTPUT_BYTES,
+    LaunchKeywords,
+    PreparedLaunch,
+)
+from flowos.engine.launch._running import RunningProcess
+from flowos.engine.launch._session import Elsewhere, LaunchSession
+from flowos.model import (
+    BARE,
+    Argv,
+    Environment,
+    EnvironmentRefused,
+    Facts,
+    Image,
+    Launch,
+    LaunchFailed,
+    NotStarted,
+    Pairs,
+    from_plain,
+    to_plain,
+)
+
+_TICK_SECONDS = 0.01
+_START = "import sys; sys.path.insert(0, sys.argv[1]); from {} import main; main(sys.argv[2])"
+
+
+class StartsLaunches(Protocol):
+    """What is asked here of a node."""
+
+    @property
+    def name(self) -> str: ...
+    def variables(self, env: Environment) -> Pairs: ...
+    def prepare(self, launch: Launch, **options: Unpack[LaunchKeywords]) -> PreparedLaunch: ...
+
+
+class SharedCopies:
+    """Images that nodes do not see, copied once into the folder that they share, `base`.
+
+    All goes once each node that got one was closed.
+    """
+
+    def __init__(self, base: Callable[[], Path]) -> None:
+        self._session = LaunchSession(Elsewhere(base=base, cpus=1))
+        self._lock = threading.Lock()
+        self._made: dict[str, Path] = {}
+        self._nodes: set[str] = set()
+
+    def copy_for(self, node: str, image: Image) -> Path:
+        """Raises EnvironmentRefused if it cannot be copied."""
+        if image.form == "folder":
+            raise EnvironmentRefused(
+                f"image {image.source}: node {node} does not see this folder; make it a squashfs "
+                "(flowos image import), which is copied there"
+            )
+        with self._lock:
+            self._nodes.add(node)
+            if image.digest not in self._made:
+                self._made[image.digest] = self._copied(image)
+            return self._made[image.digest]
+
+    def close(self, node: str) -> None:
+        """This node needs none any more."""
+        with self._lock:
+            self._nodes.discard(node)
+            if self._made and not self._nodes:
+                self._made.clear()
+                self._session.folders.remove()
+
+    def _copied(self, image: Image) -> Path:
+        to = self._session.folder() / image.digest.rpartition(":")[2]
+        try:
+            shutil.copyfile(image.source, to)
+        except OSError as error:
+            to.unlink(missing_ok=True)
+            raise EnvironmentRefused(
+                f"image {image.source}: cannot be copied to shared folder {to.parent}: "
+                f"{error.strerror}"
+            ) from error
+        return to
+
+
+@dataclass(slots=True)
+class _Opened:
+    """An environment that is ready on the node.
+
+    users: how many have not closed it: of this node, and of others for their gangs. container:
+    which ranks join, what `enter` says of it and what holds it. mpis: by PATH. neighbours: the same
+    on other nodes, by name.
+    """
+
+    asked: Environment
+    env: Environment
+    runtime: Runtime
+    notes: tuple[str, ...]
+    holder: RunningProcess
+    users: list[int] = field(default_factory=lambda: [0, 0])
+    container: tuple[str, RunningProcess] | None = None
+    mpis: dict[str, tuple[MpiSaid, ...]] = field(default_factory=dict)
+    neighbours: dict[str, Ready] = field(default_factory=dict)
+
+
+class EnvironmentsElsewhere:
+    """Those of one node. Methods may be called from any thread.
+
+    folder: makes the one that it shares with this machine, which every environment shows.
+    scratch: a folder of the node's own storage for images, or "".
+    """
+
+    def __init__(
+        self, node: StartsLaunches, folder: Callable[[], Path], copies: SharedCopies, scratch: str
+    ) -> None:
+        self._node, self._folder, self._copies, self._scratch = node, folder, copies, scratch
+        self._lock = threading.Lock()
+        self._opened: dict[Environment, _Opened] = {}
+
+    def ready(self, env: Environment, *, neighbour: bool = False) -> Ready:
+        """See `Node.ready`; one that is ready already is shared.
+
+        neighbour: it is for a gang of another node.
+        """
+        with self._lock:
+            opened = self._opened.get(env)
+            if opened is None or opened.holder.done:
+                opened = self._opened[env] = self._open(env)
+            opened.users[neighbour] += 1
+        return Ready(opened.env, opened.notes, lambda: self._leave(opened, neighbour))
+
+    def entering(self, env: Environment) -> Runtime:
+        """What enters a ready environment. Raises LaunchFailed if it is not ready (any more)."""
+        return self._of(env).runtime
+
+    def facts(self, only: Collection[str] | None) -> Facts:
+        named = None if only is None else list(only)
+        return from_plain(Facts, self._asked("facts", only=named)["facts"])
+
+    def gpu_devices(self) -> tuple[str, ...]:
+        return tuple(self._asked("devices")["devices"])
+
+    def asked(self, env: Environment) -> Environment:
+        """What was asked for as this ready environment."""
+        return self._of(env).asked
+
+    def on_neighbour(
+        self, env: Environment, name: str, other: "EnvironmentsElsewhere"
+    ) -> Environment:
+        """A ready environment on another node of this name, where it stays as long as here."""
+        opened = self._of(env)
+        if name not in opened.neighbours:
+            ready = other.ready(opened.asked, neighbour=True)
+            with self._lock:
+                kept = opened.neighbours.setdefault(name, ready)
+            if kept is not ready:
+                ready.close()
+        there = opened.neighbours[name].env
+        return replace(there, binds=(*there.binds, *env.binds[len(opened.env.binds) :]))
+
+    def mpis_inside(self, env: Environment, path: str) -> tuple[MpiSaid, ...]:
+        """The MPIs of a ready environment. path: PATH of the ranks."""
+        opened = self._of(env)
+        with self._lock:
+            if path not in opened.mpis:
+                found = self._asked("mpis", env=to_plain(opened.env), path=path)["mpis"]
+                opened.mpis[path] = tuple(MpiSaid(*words) for words in found)
+            return opened.mpis[path]
+
+    def container(self, env: Environment) -> tuple[str, tuple[RunningProcess, ...]]:
+        """What file `enter` says of one for ranks, and what holds it for this launch alone.
+
+        Launches without binds of their own share one, which stays.
+        """
+        opened = self._of(env)
+        if env != opened.env:
+            enter, holder = self._hold(env)
+            return enter, (holder,)
+        with self._lock:
+            if opened.container is None or opened.container[1].done:
+                opened.container = self._hold(env)
+            return opened.container[0], ()
+
+    def _hold(self, env: Environment) -> tuple[str, RunningProcess]:
+        answer, holder = self._ask("hold", env=to_plain(env))
+        return answer["enter"], holder
+
+    def _of(self, env: Environment) -> _Opened:
+        """A launch may have binds of its own besides."""
+        for opened in tuple(self._opened.values()):
+            if (opened.env.image, opened.env.runtime) == (env.image, env.runtime):
+                if opened.holder.done:
+                    break
+                return opened
+        raise LaunchFailed(f"node {self._node.name}: what showed {env.label} there has ended")
+
+    def _leave(self, opened: _Opened, neighbour: bool) -> None:
+        with self._lock:
+            opened.users[neighbour] -= 1
+            others = () if opened.users[False] else tuple(opened.neighbours.values())
+            if others:
+                opened.neighbours = {}
+            over = not any(opened.users)
+            if over and self._opened.get(opened.asked) is opened:
+                del self._opened[opened.asked]
+        for ready in others:
+            ready.close()
+        if over:
+            for holder in (*(opened.container or ())[1:], opened.holder):
+                assert isinstance(holder, RunningProcess)
+                holder.stop()
+                holder.wait()
+
+    def _open(self, asked: Environment) -> _Opened:
+        assert asked.image is not None
+        whole = asked.image if asked.image.digest else image_at(Path(asked.image.source))
+        env = replace(asked, image=whole)
+        shown = self._folder()
+        if path_inside(shown, env.binds) != shown:
+            env = replace(env, binds=(*env.binds, (str(shown), str(shown))))
+        answer, holder = self._ask("ready", env=to_plain(env), copy="", scratch=self._scratch)
+        if answer.get("unseen"):
+            copy = str(self._copies.copy_for(self._node.name, whole))
+            answer, holder = self._ask("ready", env=to_plain(env), copy=copy, scratch=self._scratch)
+        ready = from_plain(Environment, answer["env"])
+        ways = RUNTIMES[ready.runtime].ways(from_plain(Facts, answer["facts"]))
+        notes = tuple(f"node {self._node.name}: {note}" for note in answer["notes"])
+        return _Opened(asked, ready, ways[answer["way"]], notes, holder)
+
+    def _asked(self, what: str, **more: Any) -> dict[str, Any]:
+        answer, holder = self._ask(what, **more)
+        holder.wait()
+        return answer
+
+    def _ask(self, what: str, **more: Any) -> tuple[dict[str, Any], RunningProcess]:
+        """What the node answers, and the process that does. EnvironmentRefused."""
+        lines: list[str] = []
+        prepared = self._node.prepare(
+            Launch(argv=_words(), variables=self._node.variables(BARE)),
+            captures=(LineCapture(MAX_OUTPUT_BYTES, lines.append), Capture(MAX_OUTPUT_BYTES)),
+        )
+        question = prepared.folder / "question"
+        question.write_text(json.dumps({"what": what, **more}))
+        words = (*prepared.launch.argv, str(question))
+        running = replace(prepared, launch=replace(prepared.launch, argv=words)).start()
+        try:
+            while not lines and not running.done:
+                time.sleep(_TICK_SECONDS)
+            answer = json.loads(lines[0]) if lines else {"refused": _why_silent(running)}
+            if refusal := answer.get("refused"):
+                raise EnvironmentRefused(f"node {self._node.name}: {refusal}")
+        except BaseException:
+            running.stop()
+            running.wait()
+            raise
+        return answer, running
+
+
+def _words() -> Argv:
+    """By this Python, which the node sees too, and FlowOS as it lies here."""
+    home = Path(str(flowos.__file__)).parents[1]
+    return (sys.executable, "-I", "-c", _START.format(_agent.__name__), str(home))
+
+
+def _why_silent(running: RunningProcess) -> str:
+    outcome = running.wait()
+    last = outcome.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+    why = last or (end.reason if isinstance(end := outcome.end, NotStarted) else end)
+    return f"images need this Python and FlowOS there: {why}"

@@ -1,0 +1,1 @@
+"""Clusters of other frameworks, on the nodes of a slice."""

@@ -1,0 +1,294 @@
+"""A guest: another framework's own cluster on the nodes of a slice, until it is freed."""
+
+import os
+import secrets
+import shutil
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from flowos._collected import when_collected
+from flowos._dataclasses import dataclass
+from flowos.drivers import Connection, GuestDriver, GuestPlan, GuestWords, guest_named
+from flowos.engine._node import Node
+from flowos.engine.flow._freed import Freed
+from flowos.engine.guests import guest_program
+from flowos.engine.launch._capture import LineCapture
+from flowos.engine.launch._running import RunningProcess
+from flowos.engine.local._here import here
+from flowos.engine.workers._listeners import certificate
+from flowos.engine.workers._worker_start import how_ended
+from flowos.engine.workers.stream_worker import context_of
+from flowos.model import BARE, Killed, Launch, LaunchFailed, SliceRefused
+
+if TYPE_CHECKING:
+    from flowos.engine.guests._relay import Relay
+
+START_SECONDS = 300.0
+"""On a busy machine a Ray takes minutes, and several tries."""
+
+_AGAIN_SECONDS = 60.0
+"""With less left than this no other try begins."""
+_TICK_SECONDS = 0.02
+_KEPT_BYTES, _KEPT_LINES = 1 << 16, 12
+_END_SECONDS = 10.0
+
+
+class Guest(Freed):
+    """Made by `slice.guest(...)`; free it, or use it in a `with`.
+
+    address: what a client connects to. options: keywords of its call. variables: of its process;
+    inside the `with` they are this process's.
+    """
+
+    def __init__(self, of: object, programs: "_Programs", connection: Connection) -> None:
+        """of: the slice, which lives as long as its guest."""
+        self._of, self._programs = of, programs
+        self.address, self.options = connection.address, dict(connection.options)
+        self.variables = dict(connection.variables)
+        self._before: dict[str, str | None] = {}
+        self._ending = when_collected(self, programs.end)
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """On their nodes, those of its programs, the head's first: gone when it ends."""
+        return tuple(program.folder for program in self._programs.started)
+
+    @property
+    def ended(self) -> frozenset[str]:
+        """The folders of its programs that have ended."""
+        started = self._programs.started
+        return frozenset(program.folder for program in started if program.running.done)
+
+    def wait(self, seconds: float | None = None) -> str:
+        """How its head ended, "" if well; TimeoutError if it runs on after `seconds`."""
+        outcome = self._programs.started[0].running.wait(seconds)
+        return "" if outcome.ok else how_ended(outcome)
+
+    def free(self) -> None:
+        """End it. Twice is once."""
+        for name, value in self._before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        if self._before:
+            _tell_ray()
+        self._before = {}
+        if self._ending.detach():
+            self._programs.end()
+
+    def __enter__(self) -> Self:
+        self._before = {name: os.environ.get(name) for name in self.variables}
+        os.environ.update(self.variables)
+        _tell_ray()
+        return self
+
+    def __repr__(self) -> str:
+        return f"<{self._programs.name} at {self.address.partition('?')[0]}>"
+
+
+class _Program:
+    """One that runs on a node, and what it printed last. answer: what its reader found, or ""."""
+
+    def __init__(self, node: Node, launch: Launch, reader: Callable[[str], str]) -> None:
+        self.node, self.answer, self._reader = node, "", reader
+        self.folder = ""
+        self._last: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._answered = threading.Event()
+        out, err = (LineCapture(_KEPT_BYTES, self._hear) for _ in range(2))
+        self.running: RunningProcess = node.start(launch, captures=(out, err))
+
+    def _hear(self, line: str) -> None:
+        if line.startswith(guest_program.FOLDER_IS):
+            self.folder = line.removeprefix(guest_program.FOLDER_IS)
+        elif line.strip():
+            self._last.append(line)
+            self.answer = self.answer or self._reader(line)
+            if self.answer:
+                self._answered.set()
+
+    def awaited(self, until: float) -> str:
+        """Its answer. Raises LaunchFailed with what it printed if there is none by then."""
+        while not self._answered.wait(_TICK_SECONDS):
+            if self.running.done:
+                raise LaunchFailed(self._complaint(how_ended(self.running.wait())))
+            if time.monotonic() > until:
+                raise LaunchFailed(self._complaint("it does not answer"))
+        return self.answer
+
+    def _complaint(self, why: str) -> str:
+        return "\n  ".join((f"{why} on node {self.node.name}; it said last:", *self._last))
+
+    def end(self) -> None:
+        """After `stop`: wait, and remove what one that was killed has left."""
+        try:
+            ended = self.running.wait(_END_SECONDS)
+        except TimeoutError:
+            return
+        if self.folder and isinstance(ended.end, Killed) and ended.end.by == "request":
+            self.node.run(Launch(argv=("rm", "-rf", "--", self.folder)))
+
+
+class _Programs:
+    """All of a guest: the head first. files: of the guest, removed at its end."""
+
+    def __init__(self, name: str, files: Path) -> None:
+        self.name, self.files = name, files
+        self.started: list[_Program] = []
+        self._relay: Relay | None = None
+
+    def relayed(self, url: str, pem: str) -> str:
+        """The URL on this machine of a page elsewhere."""
+        from flowos.engine.guests._relay import Relay
+
+        self._relay = Relay(url, context_of(pem, server=False))
+        return self._relay.url
+
+    def end(self) -> None:
+        if self._relay is not None:
+            self._relay.close()
+        self.stop()
+        shutil.rmtree(self.files, ignore_errors=True)
+
+    def stop(self) -> None:
+        """Workers first: they take their leave of the head."""
+        for programs in (self.started[1:], self.started[:1]):
+            for program in programs:
+                program.running.stop()
+            for program in programs:
+                program.end()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Cluster:
+    """A guest to be started. nodes: those of the slice."""
+
+    driver: GuestDriver
+    nodes: Sequence[Node]
+    plan: GuestPlan
+
+    def started(self, programs: _Programs, until: float) -> Connection:
+        """Tried again where it did not wait long enough for itself, as on a busy machine."""
+        while True:
+            try:
+                return self._start(programs, until)
+            except LaunchFailed as error:
+                hasty = self.driver.hasty and self.driver.hasty in str(error)
+                if not hasty or time.monotonic() > until - _AGAIN_SECONDS:
+                    raise
+                programs.stop()
+                programs.started.clear()
+
+    def _start(self, programs: _Programs, until: float) -> Connection:
+        head, workers = self.nodes[0], self.nodes
+        if self.driver.head_is_ours:
+            head, workers = here(), self.nodes[self.plan.here :]
+        began = self._begun(programs, head, self.driver.head(self.plan), self.driver.read_address)
+        address = began.awaited(until)
+        words = self.driver.worker(self.plan, address)
+        joined = [
+            self._begun(programs, node, words, self._has_joined)
+            for node in workers
+            if words is not None
+        ]
+        for worker in joined:
+            worker.awaited(until)
+        if address.startswith("https:"):
+            address = programs.relayed(address, str(self.plan.pem))
+        return self.driver.connection(self.plan, address)
+
+    def _has_joined(self, line: str) -> str:
+        return "joined" * self.driver.has_joined(line)
+
+    def _begun(
+        self, programs: _Programs, node: Node, words: GuestWords, reader: Callable[[str], str]
+    ) -> _Program:
+        file = self.plan.files / Path(guest_program.__file__).name
+        seen_from = self.plan.ours if node.is_here else node.our_address
+        variables = (*words.variables, ("PYTHONUNBUFFERED", "1"))
+        launch = Launch(
+            argv=(self.plan.python, str(file), seen_from, *words.argv),
+            variables=node.variables(BARE, variables),
+            cwd=self.plan.cwd,
+        )
+        program = _Program(node, launch, reader)
+        programs.started.append(program)
+        return program
+
+
+def start_guest(of: object, name: str, nodes: Sequence[Node], *, cores: int | None) -> Guest:
+    """A guest on these nodes, once it answers. cores: of each node; by default all.
+
+    Raises SliceRefused if it is not installed, or does not start.
+    """
+    driver = _driver(name)
+    has = nodes[0].resources()
+    files = _made(nodes[0].folder() / f"guest-{secrets.token_hex(4)}")
+    programs = _Programs(name, files)
+    try:
+        ours = all(node.is_here for node in nodes)
+        plan = GuestPlan(
+            python=sys.executable,
+            cores=cores or len(has.cpus),
+            memory_bytes=has.memory_bytes,
+            head_cores=(cores or len(has.cpus)) * ours,
+            secret=secrets.token_hex(32),
+            files=files,
+            pem=certificate(files) if driver.certified else files / "none",
+            ours=nodes[0].our_address,
+            here=ours,
+            cwd=Path.cwd(),
+        )
+        _write(files, driver.files(plan))
+        cluster = _Cluster(driver=driver, nodes=nodes, plan=plan)
+        connection = cluster.started(programs, time.monotonic() + START_SECONDS)
+    except BaseException as error:
+        programs.end()
+        if isinstance(error, LaunchFailed):
+            raise SliceRefused(_words(driver, str(error))) from None
+        raise
+    return Guest(of, programs, connection)
+
+
+def _tell_ray() -> None:
+    """A Ray that is imported has read its variables once: it has no public word for "again"."""
+    raylet = sys.modules.get("ray._raylet")
+    if raylet is not None:
+        with suppress(AttributeError):  # another version
+            raylet.Config.initialize("")
+            raylet.AuthenticationTokenLoader.instance().reset_cache()
+
+
+def _driver(name: str) -> GuestDriver:
+    driver = guest_named(name)
+    for module in driver.modules:
+        if find_spec(module) is None:
+            raise SliceRefused(f"guest {name}: it is not installed here: {driver.remedy}")
+    return driver
+
+
+def _words(driver: GuestDriver, why: str) -> str:
+    for said, remedy in driver.complaints:
+        if said in why:
+            return f"guest {driver.name}: {said} on the node: {remedy}"
+    return f"guest {driver.name}: it does not start: {why}"
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(mode=0o700)
+    shutil.copy(guest_program.__file__, folder)
+    return folder
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    for name, content in files.items():
+        path = folder / name
+        path.touch(0o600)
+        path.write_text(content)

@@ -1,0 +1,1 @@
+"""Lanes whose stages run in actors of a Ray that this process is connected to."""

@@ -1,0 +1,46 @@
+"""`fo.attach`: use nodes that another program held, and left to their lease."""
+
+from typing import TYPE_CHECKING, Unpack
+
+from flowos.engine import HeldSlice, Workers, ignore, provider_of
+from flowos.model import SliceRefused
+from flowos.operations._process_record import is_running, process_id
+from flowos.operations._slice import SliceKeywords, slice_options
+from flowos.operations._slice_record import AttachedProvider
+from flowos.operations.environment import Word
+from flowos.operations.settings import pool_named
+from flowos.operations.slices import slice_named
+
+if TYPE_CHECKING:
+    from flowos.engine import OnHoldEvent
+
+
+def attach(
+    id: str,
+    env: Word = None,
+    workers: Workers | None = None,
+    *,
+    requeue: bool = True,
+    on_event: "OnHoldEvent | None" = None,
+    **how: Unpack[SliceKeywords],
+) -> HeldSlice:
+    """The slice of this id, whose program is gone or has left it; its lease is renewed from now on.
+
+    id: of a slice with a lease, or its beginning: see `flowos slice ls`. The other keywords are
+    those of `fo.slice`. Raises SliceRefused if it is not held any more, or its program still uses
+    it; StoreError if there is none.
+    """
+    record = slice_named(id)
+    if record.process != process_id() and is_running(record.process):
+        raise SliceRefused(f"slice {record.id} is used by {record.process}, which still runs")
+    if record.ask.lease_seconds is None or record.is_over:
+        why = f"is over: {record.why or record.state}" if record.is_over else "has no lease"
+        raise SliceRefused(f"slice {record.id} {why}")
+    pool = pool_named(record.pool)
+    if workers == "ray":
+        raise SliceRefused("attach: workers='ray': a Ray ends with its program: make another slice")
+    options = slice_options(pool, env, workers, how)
+    provider = AttachedProvider(provider_of(pool), record, str(options.log or ""))
+    held = HeldSlice(provider, record.ask, options, on_event or ignore, requeue=requeue)
+    provider.belongs_to(held)
+    return held

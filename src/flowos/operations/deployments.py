@@ -1,0 +1,168 @@
+"""`flowos measure --pool --deployments`: the same probes on nodes that are held anew each time.
+
+Each deployment is a run in the store. They are compared by what runs are compared with that were
+not interleaved. Success: a run for each. Failure: nodes that cannot be had end it; the runs before
+that are kept. Ctrl-C ends the deployment under way, and no other one begins.
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from flowos.engine import NEVER, HoldEvent, OnHoldEvent, slurm_deployed, utc
+from flowos.model import (
+    DeployedNode,
+    Deployment,
+    Measurement,
+    MeasurementRequest,
+    OnProgress,
+    Progress,
+    Run,
+    UsageError,
+)
+from flowos.operations._slice import slice_
+from flowos.operations.history import RUNS_MARGIN, book, numbers_of, runs
+from flowos.operations.measure import DeployedOn, OnSample, Result, measured
+from flowos.operations.settings import pool_named
+from flowos.plan import DeploymentSpread, spreads
+from flowos.probes import probe_named, probes_for
+from flowos.report import Report
+
+NODES = 2
+"""Of each deployment: what is measured between nodes is so between two."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeploymentRequest:
+    """How often nodes of a pool are held, and for how long they are left alone after each time."""
+
+    pool: str
+    count: int = 1
+    between_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployments:
+    """Runs of deployments, in their order, and how much what was measured differs between them."""
+
+    runs: tuple[Run, ...]
+    spreads: tuple[DeploymentSpread, ...]
+    notes: tuple[str, ...] = ()
+    interrupted: bool = False
+
+
+def measured_deployments(
+    request: MeasurementRequest,
+    wanted: DeploymentRequest,
+    *,
+    out: Path,
+    url: str | None,
+    seconds: float | None,
+    on_progress: OnProgress,
+    on_sample: OnSample,
+) -> Deployments:
+    """Hold nodes of the pool so many times, and measure between them each time.
+
+    seconds: of each. Raises UsageError for probes that do not measure between nodes, SliceRefused
+    without nodes.
+    """
+    pool, count = wanted.pool, wanted.count
+    request = replace(request, probes=_probes(request.probes), nodes=NODES)
+    of = f"d-{utc()[:10]}-{secrets.token_hex(3)}"
+    done: list[Result] = []
+    for number in range(1, count + 1):
+        if number > 1:
+            NEVER.check(wanted.between_seconds)
+        with slice_(pool=pool, nodes=NODES, on_event=_on_waiting(on_progress)) as held:
+            first, *_ = held.held.nodes
+            nodes = _deployed(pool, [node.name for node in held.held.nodes])
+            deployment = Deployment(of=of, number=number, pool=pool, nodes=nodes)
+            names = ", ".join(map(str, nodes))
+            on_progress(Progress(doing=f"deployment {number} of {count}: {names}", lasting=True))
+            done.append(
+                measured(
+                    request,
+                    out=out / f"deployment-{number}",
+                    url=url,
+                    seconds=seconds,
+                    on_progress=on_progress,
+                    on_sample=on_sample,
+                    on=DeployedOn(node=first, deployment=deployment),
+                )
+            )
+        if done[-1].interrupted:
+            break
+    notes = dict.fromkeys(note for result in done for note in result.notes)
+    found = compared_deployments([result.book for result in done])
+    return replace(
+        found, notes=(*notes, *found.notes), interrupted=any(result.interrupted for result in done)
+    )
+
+
+def stored_deployments(ref: str, url: str | None, *, margin: float = RUNS_MARGIN) -> Deployments:
+    """Of the run `ref`, and of all runs that were deployed with it. Raises UsageError for none."""
+    first = book(ref, url).run
+    if first.deployment is None:
+        raise UsageError(
+            f"run {first.id} measured no deployment: flowos measure --pool NAME --deployments 3"
+        )
+    of = first.deployment.of
+    found = [
+        each.run
+        for each in runs(url)
+        if each.run.deployment is not None and each.run.deployment.of == of
+    ]
+    found.sort(key=lambda run: run.deployment.number if run.deployment else 0)
+    return compared_deployments([book(run.id, url) for run in found], margin=margin)
+
+
+def compared_deployments(books: Sequence[Report], *, margin: float = RUNS_MARGIN) -> Deployments:
+    """The key numbers of runs in each of them. books: of the deployments, in their order."""
+    runs = tuple(book.run for book in books)
+    found = spreads([numbers_of(book) for book in books], margin=margin, shown=_is_key)
+    return Deployments(runs=runs, spreads=found, notes=_same_again(runs))
+
+
+def _probes(asked: Sequence[str]) -> tuple[str, ...]:
+    known = [probe.name for probe in probes_for() if probe.info.between_nodes]
+    for name in asked:
+        if name not in known:
+            raise UsageError(
+                f"probe {name!r} does not measure between nodes; {', '.join(known)} does"
+            )
+    return tuple(asked) or tuple(known)
+
+
+def _is_key(measurement: Measurement) -> bool:
+    probe = probe_named(measurement.case.probe)
+    return probe is not None and any(each.fits(measurement) for each in probe.info.headlines)
+
+
+def _deployed(pool: str, names: Sequence[str]) -> tuple[DeployedNode, ...]:
+    if pool_named(pool).kind == "slurm":
+        return slurm_deployed(names)
+    return tuple(DeployedNode(name=name) for name in names)
+
+
+def _on_waiting(on_progress: OnProgress) -> OnHoldEvent:
+    def heard(event: HoldEvent) -> None:
+        if event.what == "waiting":
+            on_progress(Progress(doing=f"waits for nodes: {event.reason}"))
+
+    return heard
+
+
+def _same_again(runs: Sequence[Run]) -> tuple[str, ...]:
+    """Deployments of machines that were still there from one before: their place is the same."""
+    first: dict[tuple[DeployedNode, ...], int] = {}
+    notes: list[str] = []
+    for deployment in (run.deployment for run in runs if run.deployment):
+        nodes = tuple(sorted(deployment.nodes, key=lambda node: node.name))
+        if nodes in first:
+            notes.append(
+                f"deployment {deployment.number} got the machines of deployment {first[nodes]}:"
+                " give --between SECONDS, more than the partition's SuspendTime, for new ones"
+            )
+        first.setdefault(nodes, deployment.number)
+    return tuple(notes)

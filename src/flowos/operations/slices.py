@@ -1,0 +1,327 @@
+"""`flowos slice`: the slices of pools, of programs that run and of those that are over.
+
+What programs wrote of theirs (see `_slice_record`) is moved into the store once all is over. Of a
+program that was killed, the resource manager is asked what became of its jobs.
+"""
+
+import difflib
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from flowos import engine
+from flowos.model import (
+    Process,
+    SliceEvent,
+    SliceLog,
+    SliceRecord,
+    SliceRefused,
+    SliceState,
+    StoreError,
+    UsageError,
+    from_plain,
+    to_json,
+)
+from flowos.operations._process_record import folder, is_running
+from flowos.operations._slice_record import slices_folder
+from flowos.operations.processes import PATIENCE_SECONDS, process
+from flowos.operations.task_log import read_log
+from flowos.store import open_store
+
+_PATIENCE_SECONDS = 15.0
+"""For a program that frees a slice: Slurm takes seconds to end a job whose node is lost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedSlices:
+    """Newest first. note: why the store could not be used. total: how many there are in all."""
+
+    found: tuple[SliceRecord, ...]
+    note: str = ""
+    total: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreedSlice:
+    """What was done to a slice, or would be. process: its program, if that still runs."""
+
+    slice: SliceRecord
+    did: str
+    process: str = ""
+
+
+def slices(limit: int | None = None) -> ListedSlices:
+    """Slices of programs that run, and those in the store."""
+    written = {path: tuple(_settled(path)) for path in _files()}
+    known = {each.id: each for each in _latest(each for all in written.values() for each in all)}
+    note = ""
+    try:
+        with open_store() as store:
+            kept = {each.id: each for each in store.slices()} if written else {}
+            for path, found in written.items():
+                if all(known[each.id].is_over for each in found) and not is_running(path.stem):
+                    for each in found:
+                        if each.id not in kept or len(kept[each.id].events) < len(each.events):
+                            store.keep_slice(known[each.id])
+                    path.unlink(missing_ok=True)
+            stored = store.slices(limit)
+            known = {each.id: each for each in _latest((*stored, *known.values()))}
+    except StoreError as error:
+        note = str(error)
+    newest = sorted(known.values(), key=lambda each: (each.asked, each.id), reverse=True)
+    return ListedSlices(found=tuple(newest[:limit]), note=note)
+
+
+def slice_named(ref: str) -> SliceRecord:
+    """A slice by its id or a prefix of it. Raises StoreError if none or several fit."""
+    known = slices().found
+    fit = [each for each in known if each.id.startswith(ref)]
+    found = [each for each in fit if each.id == ref] or fit
+    if not found:
+        near = difflib.get_close_matches(ref, [each.id for each in known], 1, 0.0)
+        hint = f"did you mean {near[0]!r}?" if near else "none is kept; see 'flowos slice ls'"
+        raise StoreError(f"no slice {ref!r}: {hint}")
+    if len(found) > 1:
+        several = ", ".join(each.id for each in found[:5])
+        raise StoreError(f"slice {ref!r} fits {len(found)} ({several}): write more of it")
+    return found[0]
+
+
+def slices_of(process: str) -> tuple[SliceRecord, ...]:
+    """Those of a program, the oldest first."""
+    return tuple(each for each in reversed(slices().found) if each.process == process)
+
+
+def look() -> tuple[SliceRecord, ...]:
+    """Slices that are not in the store yet, read only, and soon: no resource manager is asked."""
+    return tuple(each for path in _files() for each in _written(path, _given_up))
+
+
+def look_at_all(limit: int, skip: int = 0) -> ListedSlices:
+    """Those that are not in the store yet, then those in it, read in the same way."""
+    written = sorted(look(), key=lambda each: (not each.is_over, each.asked, each.id), reverse=True)
+    found, note, total = written[skip : skip + limit], "", len(written)
+    try:
+        with open_store(wait_seconds=PATIENCE_SECONDS) as store:
+            found += store.slices(limit - len(found), max(0, skip - len(written)))
+            total += store.sizes()[2]
+    except StoreError as error:
+        note = str(error)
+    return ListedSlices(found=tuple(found), note=note, total=total)
+
+
+def look_at(process: str) -> tuple[SliceRecord, ...]:
+    """The slices of a program, the oldest first, read in the same way.
+
+    Raises StoreError if the store cannot be read.
+    """
+    path = slices_folder() / f"{process}.jsonl"
+    found = tuple(_written(path, _given_up))
+    if not found:
+        with open_store(wait_seconds=PATIENCE_SECONDS) as store:
+            found = store.slices(process=process)
+    return tuple(sorted(found, key=lambda each: (each.asked, each.id)))
+
+
+def stamp() -> tuple[object, ...]:
+    """Another value after each change of what programs wrote."""
+    found: list[object] = []
+    for path in _files():
+        with suppress(OSError):
+            found.append((path.name, path.stat().st_size))
+    return tuple(found)
+
+
+def with_accounts(record: SliceRecord) -> tuple[SliceRecord, str]:
+    """The same with what Slurm accounted for its jobs, and why that is not known, or ""."""
+    if record.kind != "slurm" or not record.jobs or record.accounts is not None:
+        return record, ""
+    try:
+        accounts = engine.slurm_accounts(record.jobs, running=not record.is_over)
+    except SliceRefused as error:
+        return record, str(error)
+    found = replace(record, accounts=accounts)
+    if record.is_over and accounts is not None:
+        with open_store() as store:
+            store.keep_slice(found)
+    return found, "" if accounts is not None else "Slurm has no accounts of its jobs"
+
+
+def renew(ref: str, seconds: float | None, *, dry_run: bool = False) -> tuple[SliceRecord, float]:
+    """Renew the lease of a slice, from now on for so many seconds if they are given.
+
+    The slice, and the seconds after which it ends. Raises StoreError if it is not there,
+    SliceRefused if it has no lease, or is not held.
+    """
+    record = slice_named(ref)
+    lease = record.ask.lease_seconds
+    if lease is None or record.is_over:
+        why = f"is over: {record.why or record.state}" if record.is_over else "has no lease"
+        raise SliceRefused(f"slice {record.id} {why}")
+    state = None if dry_run else engine.slurm_renewed(record.id, seconds)
+    if isinstance(state, str):
+        raise SliceRefused(f"slice {record.id}: {state}")
+    return record, seconds or lease if state is None else state.lease_seconds
+
+
+def free(ref: str, *, dry_run: bool = False) -> FreedSlice:
+    """End a slice, of whatever program. Raises StoreError if it cannot be, or there is none."""
+    record = slice_named(ref)
+    if record.is_over:
+        return FreedSlice(slice=record, did="over")
+    program = record.process if is_running(record.process) else ""
+    if dry_run:
+        return FreedSlice(slice=record, did="would free", process=program)
+    answer = _asked_to_free(record) if program else "gone"
+    if answer != "freed":
+        _cancel(record, answer)
+    return FreedSlice(slice=_over(record.id), did="freed", process=program)
+
+
+def _asked_to_free(record: SliceRecord) -> str:
+    """What its program answers; "silent" if it does not, "away" if it listens on no FIFO here."""
+    fifo = folder() / f"{record.process}.fifo"
+    why = "by 'flowos slice free', in another terminal"
+    try:
+        said = engine.request(fifo, "free", record.id, why, seconds=_PATIENCE_SECONDS)
+    except OSError:
+        return "away"
+    return "silent" if said is None else said or "gone"
+
+
+def _cancel(record: SliceRecord, answer: str) -> None:
+    """End its jobs. Raises StoreError where it has none."""
+    if record.kind == "slurm":
+        engine.cancel_slurm_jobs(record.id, len(record.jobs))
+        return
+    if record.kind == "sge":
+        engine.cancel_sge_jobs(record.id)
+        return
+    if answer == "gone":
+        return
+    program = process(record.process)
+    does = {
+        "waits": "waits for nodes: interrupt it",
+        "silent": "does not answer: end it",
+        "away": "cannot be asked from here: free it there",
+    }
+    raise StoreError(
+        f"slice {record.id}: its program (pid {program.pid} on {program.host}) {does[answer]}"
+    )
+
+
+def _over(id: str) -> SliceRecord:
+    """As it is recorded once its end is; as it is if that takes too long."""
+    until = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        found = slice_named(id)
+        if found.is_over or time.monotonic() > until:
+            return found
+        time.sleep(0.05)
+
+
+def logged_tasks(record: SliceRecord) -> SliceLog | None:
+    """The log of its tasks; None if it has none. Raises UsageError if it cannot be read."""
+    if not record.log:
+        return None
+    try:
+        return read_log(Path(record.log))
+    except OSError as error:
+        raise UsageError(f"the log of its tasks: {record.log}: {error.strerror}") from None
+
+
+def plain_slice(record: SliceRecord) -> dict[str, Any]:
+    """For JSON: the record, and what follows from it."""
+    now = time.time()
+    waits = [{"reason": reason, "seconds": seconds} for reason, seconds in record.waits(now)]
+    return {
+        **to_json(record),
+        "waited_seconds": record.waited_seconds(now),
+        "waits": waits,
+        "node_seconds": record.node_seconds(now),
+        "core_seconds": record.core_seconds(now),
+        "gpu_seconds": record.gpu_seconds(now),
+        "cost": record.cost(now),
+    }
+
+
+def _files() -> list[Path]:
+    try:
+        return sorted(slices_folder().glob("p-*.jsonl"))
+    except (OSError, RuntimeError):
+        return []
+
+
+_Left = Callable[[SliceRecord, float], SliceRecord]
+"""What became of a slice whose program is gone, which was there at a time."""
+
+
+def _settled(path: Path) -> Iterator[SliceRecord]:
+    """The slices that a program wrote; those of one that is gone as they are now."""
+    return _written(path, _left)
+
+
+def _written(path: Path, left: _Left) -> Iterator[SliceRecord]:
+    running = is_running(path.stem)
+    try:
+        at, lines = path.stat().st_mtime, path.read_bytes().splitlines()
+    except OSError:
+        return
+    for record in _latest(map(_read, lines)):
+        yield record if running or record.is_over else left(record, at)
+
+
+def _given_up(record: SliceRecord, at: float) -> SliceRecord:
+    """As far as that is known without asking a resource manager: a lease may last."""
+    if record.ask.lease_seconds is not None:
+        return record
+    return record.over("lost", SliceEvent(at=at, what="ended", reason="its program is gone"))
+
+
+def _latest(records: Iterable[SliceRecord | None]) -> Iterable[SliceRecord]:
+    """The last one of each id: that with the most events."""
+    found: dict[str, SliceRecord] = {}
+    for each in records:
+        if each is not None and len(each.events) >= len(getattr(found.get(each.id), "events", ())):
+            found[each.id] = each
+    return found.values()
+
+
+def _read(line: bytes) -> SliceRecord | None:
+    """None if it was cut off by a full disk."""
+    try:
+        return from_plain(SliceRecord, json.loads(line))
+    except ValueError:
+        return None
+
+
+def _left(record: SliceRecord, at: float) -> SliceRecord:
+    """Of a program that is gone, which was there at this time."""
+    state = _end_of(record.process)
+    if record.kind == "slurm":
+        try:
+            seconds = engine.slurm_job_end(record.id, len(record.jobs))
+        except SliceRefused:
+            return record
+        if seconds == "held":
+            return record
+        began = next((e.at for e in record.events if e.what == "held"), record.asked)
+        at = max(at, began + seconds) if isinstance(seconds, float) else at
+    why = "its program ended" if state == "ended" else "its program was killed"
+    lease = record.ask.lease_seconds
+    if lease is not None:
+        why += f", and its lease of {lease:g} s"
+    end: SliceState = "lost" if lease is None else "over"
+    return record.over(end, SliceEvent(at=at, what="ended", reason=why))
+
+
+def _end_of(id: str) -> str:
+    try:
+        found: Process = process(id)
+    except StoreError:
+        return "lost"
+    return found.state

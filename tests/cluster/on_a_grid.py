@@ -1,0 +1,312 @@
+"""What test_sge_slices runs inside a `Grid`, as on its login node.
+
+The tests of `tests/contract/test_providers.py` run here too, on a pool of this kind. The queue has
+slots for a dozen slices at once, so that they do not wait for those that others have just freed.
+"""
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import flowos as fo
+from flowos.engine import HeldSlice, Provider, SliceOptions, provider_of
+from flowos.engine._node import Node
+from flowos.model import Ask, Exited, Launch, LaunchFailed, Pool
+from tests.contract.test_providers import (  # noqa: F401 - tests that are collected here too
+    DOUBLE,
+    Heard,
+    comes,
+    flow_of,
+    held,
+    on,
+    test_a_lease_ends_with_an_event_and_gives_all_back,
+    test_a_node_tells_what_it_has_and_runs_flows,
+    test_a_refused_resize_leaves_what_is_held_as_it_was,
+    test_a_slice_is_resized_while_it_runs,
+    test_an_error_among_the_items_of_a_map_comes_in_its_place,
+    test_as_many_nodes_are_held_as_were_asked_for,
+    test_each_slice_has_an_id_of_its_own,
+    test_freeing_twice_is_once,
+    test_items_of_a_map_go_to_the_node_that_has_room,
+    test_no_event_comes_after_it_was_freed,
+    test_nodes_that_lack_what_is_asked_of_each_are_refused,
+    test_runs_go_to_all_nodes,
+    test_several_flows_run_on_one_slice,
+    test_the_items_of_a_map_begin_on_all_nodes_at_once,
+    test_the_pool_says_what_nodes_it_has,
+    test_what_a_pool_can_never_give_is_refused_at_once,
+    test_what_ends_with_this_program_is_not_leased,
+    test_what_is_held_is_found_by_its_id,
+    test_what_is_left_and_has_no_lease_is_freed,
+    test_what_runs_when_a_slice_is_freed_raises,
+    test_what_runs_when_the_lease_ends_raises,
+    test_what_was_freed_cannot_be_resized,
+    test_what_was_freed_or_never_was_is_lost_with_a_reason,
+)
+
+FLOWOS = str(Path(sys.executable).with_name("flowos"))
+SHARED = Path(os.environ.get("GRID_SHARED", "/nonexistent"))
+Array = npt.NDArray[np.float64]
+_pools = itertools.count()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def namespaces() -> None:
+    """We are in some."""
+
+
+def pool() -> Pool:
+    """Like no other; tests run in several processes."""
+    name = f"sge{os.getpid()}-{next(_pools)}"
+    return Pool(name=name, kind="sge", nodes=3, queue="main.q", pe="nodes", shared=str(SHARED))
+
+
+@pytest.fixture
+def provider() -> Provider:
+    return provider_of(pool())
+
+
+@pytest.fixture
+def several(provider: Provider) -> Provider:
+    return provider
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """One that nodes see too."""
+    path = SHARED / f"test-{os.getpid()}-{next(_pools)}"
+    path.mkdir()
+    yield path
+    subprocess.run(("rm", "-r", path), check=True)
+
+
+@pytest.fixture
+def node(provider: Provider) -> Iterator[Node]:
+    leased = provider.hold(Ask())
+    yield leased.nodes[0]
+    provider.free(leased)
+
+
+def qstat(*words: str) -> str:
+    return subprocess.run(("qstat", *words), capture_output=True, text=True).stdout
+
+
+@fo.task
+def where(x: fo.int64) -> fo.str_:
+    sys.stdout.write(f"out {x}\n")
+    sys.stderr.write(f"err {x}\n")
+    return f"{os.uname().nodename} {os.environ['JOB_ID']}"
+
+
+@fo.task
+def dies(x: fo.int64) -> fo.int64:
+    if x == 3:
+        os.write(1, b"last words\n")
+        os.kill(os.getpid(), 9)
+    return x
+
+
+WHERE, DIES = flow_of(where, fo.int64), flow_of(dies, fo.int64)
+
+
+def test_python_tasks_run_on_nodes_of_the_job_and_print_here(
+    provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with on(provider, 3) as s:
+        said = {str(result[0]) for result in s.map(WHERE, range(60))}
+        assert said == {f"{node.name} {node.job}" for node in s.held.nodes}
+    out, err = capsys.readouterr()
+    assert sorted(out.split()) == sorted(" ".join(f"out {i}" for i in range(60)).split())
+    assert err.count("err ") == 60
+
+
+def test_a_worker_that_dies_is_told_with_its_task_and_its_last_words(
+    provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with on(provider) as s:
+        results = s.map(DIES, range(6), on_error="return")
+        ends = [r.error is None for r in results]
+        assert ends == [True, True, True, False, True, True]
+        with pytest.raises(fo.WorkerLost, match=r"task 'dies'.* killed by signal 9"):
+            s.run(DIES, 3)
+        assert s.run(DIES, 4) == [4]
+    assert "last words" in capsys.readouterr().out
+
+
+def test_arrays_cross_between_this_machine_and_the_nodes(provider: Provider) -> None:
+    @fo.task
+    def twice(a: Array) -> Array:
+        return a * 2
+
+    @fo.task
+    def total(a: Array) -> fo.float64:
+        return float(a.sum())
+
+    given = fo.flow_input("a", fo.array(fo.float64))
+    flow = fo.flow_output(total(twice(twice(given))))
+    with on(provider) as s:
+        for size in (10, 1_000_000):
+            assert s.run(flow, np.ones(size)) == [4.0 * size]
+
+
+def test_commands_run_on_the_node_as_they_would_here(node: Node) -> None:
+    script = "cat; echo err >&2; hostname; pwd; exit 3"
+    outcome = node.run(Launch(argv=("sh", "-c", script), cwd=Path("/tmp")), stdin=b"given ")
+    assert outcome.end == Exited(3)
+    assert (outcome.stdout, outcome.stderr) == (f"given {node.name}\n/tmp\n".encode(), b"err\n")
+    missing = node.run(Launch(argv=("no-such-program",)))
+    assert "no such command" in str(missing.end)
+    large = node.run(Launch(argv=("head", "-c", "3000000", "/dev/zero")))
+    assert (large.end, large.stdout) == (Exited(0), bytes(3_000_000))
+
+
+def test_a_command_ends_when_it_is_stopped_and_over_its_time_limit(node: Node) -> None:
+    limited = node.run(Launch(argv=("sleep", "1000"), limit_seconds=0.3))
+    assert "limit" in str(limited.end)
+    running = node.start(Launch(argv=("sleep", "1000")))
+    running.stop(0.0)
+    assert "request" in str(running.wait(20).end)
+
+
+def test_more_commands_run_at_once_than_the_job_has_slots_there(node: Node) -> None:
+    meets = "touch $0.$1; while [ $(ls $0.* | wc -l) -lt 9 ]; do sleep 0.02; done"
+    words = ("sh", "-c", meets, str(node.folder() / "here"))
+    running = [node.start(Launch(argv=(*words, str(i)))) for i in range(9)]
+    assert [each.wait(60).end for each in running] == [Exited(0)] * 9
+
+
+def test_ranks_of_an_mpi_program_are_refused(node: Node) -> None:
+    with pytest.raises(LaunchFailed, match=r"ranks of an MPI program are not .* Grid Engine"):
+        node.prepare(Launch(argv=("true",), ranks=2))
+    with pytest.raises(LaunchFailed, match="openmpi: ranks of an MPI program"):
+        node.check_mpi(Launch(argv=("true",)).env, "openmpi")
+
+
+def test_nodes_of_one_job_are_given_back_together(provider: Provider) -> None:
+    with HeldSlice(provider, Ask(nodes=2), SliceOptions()) as s:
+        with pytest.raises(fo.SliceRefused, match="are of one job and are given back together"):
+            s.resize(1)
+        s.resize(3)
+        assert len(s.nodes) == 3
+        s.resize(2)
+        assert len(s.nodes) == 2
+        assert s.run(DOUBLE, 2) == [4]
+
+
+def test_a_slice_grows_with_its_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = '[pools.c]\nkind = "sge"\nnodes = 3\nqueue = "main.q"\npe = "nodes"\n'
+    Path(tmp_path, "flowos.toml").write_text(f'{text}shared = "{SHARED}"\n')
+    monkeypatch.setenv("FLOWOS_CONFIG", str(tmp_path / "flowos.toml"))
+    with fo.slice(DOUBLE, pool="c", nodes=(0, 2), workers="process") as s:
+        assert list(s.map(range(20))) == [[2 * i] for i in range(20)]
+
+
+def test_a_job_that_is_cancelled_from_outside_ends_the_slice(provider: Provider) -> None:
+    heard = Heard()
+    with HeldSlice(provider, Ask(nodes=2), SliceOptions(), heard) as s:
+        assert s.run(DOUBLE, 2) == [4]
+        subprocess.run(("qdel", s.held.nodes[0].job), check=True, capture_output=True)
+        assert comes(lambda: heard.whats[-1] == "ended")
+        with pytest.raises(fo.SliceFreed, match="lease ended early"):
+            s.run(DOUBLE, 2)
+
+
+DRIVER = """
+import os, sys
+import flowos as fo
+from flowos.engine import HeldSlice, SliceOptions, provider_of
+from flowos.model import Ask, Launch, Pool
+pool = Pool(name="killed", kind="sge", nodes=3, queue="main.q", pe="nodes", shared=sys.argv[1])
+with HeldSlice(provider_of(pool), Ask(nodes=2), SliceOptions()) as s:
+    hidden = "while :; do echo $$ > $0; sleep 0.1; done"
+    words = [("sh", "-c", hidden, f"{sys.argv[2]}/{node.name}") for node in s.held.nodes]
+    running = [n.start(Launch(argv=w)) for n, w in zip(s.held.nodes, words)]
+    print(s.held.nodes[0].job, flush=True)
+    running[0].wait()
+"""
+
+
+def test_nodes_are_freed_and_what_runs_there_ends_when_the_program_is_killed(
+    tmp_path: Path,
+) -> None:
+    words = (sys.executable, "-c", DRIVER, str(SHARED), str(tmp_path))
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as driver:
+        assert driver.stdout
+        job = driver.stdout.readline().strip()
+        assert comes(lambda: len(list(tmp_path.iterdir())) == 2)
+        driver.send_signal(signal.SIGKILL)
+        driver.wait()
+    assert comes(lambda: job not in qstat().split())
+    for file in tuple(tmp_path.iterdir()):
+        file.unlink()
+    time.sleep(0.5)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_ran_is_accounted_by_grid_engine(provider: Provider) -> None:
+    leased = provider.hold(Ask())
+    (node,) = leased.nodes
+    burns = "import time; t = time.process_time()\nwhile time.process_time() < t + 2: pass"
+    assert node.run(Launch(argv=(sys.executable, "-c", burns))).ok
+    provider.free(leased)
+
+    def cpu_seconds() -> float:
+        words = ("qacct", "-j", node.job)
+        said = subprocess.run(words, capture_output=True, text=True).stdout
+        rows = [line.split() for line in said.splitlines()]
+        return max((float(row[1].rstrip("s")) for row in rows if row[:1] == ["cpu"]), default=0.0)
+
+    assert comes(lambda: cpu_seconds() >= 2.0)
+
+
+FLOW = """
+import numpy as np
+import numpy.typing as npt
+import flowos as fo
+
+@fo.task
+def make(n: int) -> npt.NDArray[np.float64]:
+    return np.arange(n, dtype=float)
+
+@fo.task
+def text(a: npt.NDArray[np.float64]) -> str:
+    return " ".join(map(str, a))
+
+counted = fo.command(
+    ["sh", "-c", "echo $0 | wc -w", fo.In("words")],
+    name="count", inputs={"words": fo.str_}, stdout="lines"
+)
+written = fo.command(
+    ["sh", "-c", "echo $0 > $1", fo.In("words"), fo.Out("file")],
+    name="file", inputs={"words": fo.str_}
+)
+words = text(make(fo.flow_input("n", fo.int64)))
+flow = fo.flow_output(counted(words), written(words))
+"""
+
+
+def test_a_flow_file_gives_the_same_here_and_on_nodes_of_the_pool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("flow.py").write_text(FLOW)
+    keys = f'queue = "main.q"\npe = "nodes"\nshared = "{SHARED}"\n'
+    Path("flowos.toml").write_text(f'[pools.c]\nkind = "sge"\nnodes = 2\n{keys}')
+    found = []
+    for place in ((), ("--pool", "c", "--nodes", "2")):
+        words = (FLOWOS, "run", "flow.py", "n=5", "--out", "file=words.txt", *place, "--json")
+        done = subprocess.run(words, capture_output=True, text=True)
+        said = [s for s in done.stderr.splitlines() if not s.startswith("flowos run: waiting: ")]
+        assert (done.returncode, said) == (0, [])
+        found.append((done.stdout, Path("words.txt").read_text()))
+    assert found[0] == found[1]
+    assert '"count": "5' in found[0][0]

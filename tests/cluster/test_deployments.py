@@ -1,0 +1,64 @@
+"""What is measured between nodes of a cloud, which are machines of their own each time."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from .box import FLOWOS, Box
+from .cloud_nodes import comes, down, log
+
+POOL = """\
+[pools.cloud]
+kind = "slurm"
+partition = "cloud"
+nodes = 2
+shared = "{shared}"
+"""
+
+
+def flowos(box: Box, *words: str) -> "subprocess.CompletedProcess[str]":
+    variables = {**box.variables, "FLOWOS_CONFIG": str(box.folder / "pools.toml")}
+    return subprocess.run(
+        (*box.enter, str(FLOWOS), *words, "--store", f"sqlite:///{box.shared}/runs.db"),
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_latency_of_two_deployments_is_compared_and_their_machines_are_kept(
+    tmp_path: Path,
+) -> None:
+    with Box(apart=True, nodes=1, cloud=2) as box:
+        box.set_cloud()
+        (box.folder / "pools.toml").write_text(POOL.format(shared=box.shared))
+        words = ("--pool", "cloud", "--deployments", "2", "--between", "4", "--quick")
+        out = ("--json", "--out", str(tmp_path / "report"))
+        for _ in range(2):  # what a busy machine does not measure in its time is stopped
+            done = flowos(box, "measure", *words, *out)
+            if done.returncode == 0:
+                break
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        assert not [note for note in found["notes"] if "got the machines of" in note]
+        assert log(box).count(("create", "c1")) >= 2, "new machines each time"
+        first, second = (run["deployment"] for run in found["runs"])
+        assert [node["name"] for node in first["nodes"]] == ["c1", "c2"]
+        assert first["of"] == second["of"]
+        assert first["nodes"][0]["booted"] < second["nodes"][0]["booted"]
+        latencies = [each for each in found["spreads"] if each["metric"] == "latency"]
+        assert latencies
+        for each in latencies:
+            assert len(each["medians"]) == 2
+            assert min(each["medians"]) > 1e-6, "over a link, not through memory"
+            (verdict,) = each["verdicts"]
+            assert (verdict["base"], verdict["other"]) == tuple(r["id"] for r in found["runs"])
+        page = (tmp_path / "report/deployment-2/report.md").read_text()
+        assert f"deployment 2 of {first['of']}, pool cloud: c1 (booted " in page
+        again = flowos(box, "compare", "last", "--axis", "deployment", "--json")
+        assert json.loads(again.stdout)["spreads"] == found["spreads"]
+        shown = flowos(box, "compare", "last", "--axis", "deployment")
+        assert "pool cloud, 2 deployments of nodes" in shown.stdout
+        assert comes(lambda: down(box) == {"c1", "c2"})

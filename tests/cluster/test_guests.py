@@ -1,0 +1,55 @@
+"""Clusters of other frameworks on the nodes of a Slurm job, as steps of it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import flowos as fo
+from tests.guests import answer_of, comes, named_in, notebook
+
+from .box import Box
+
+COUNTED = [["be", 2], ["not", 1], ["or", 1], ["to", 2]]
+ANSWERS = {
+    "dask": (2, [sum(sum(range(i)) for i in range(20)), ["n1", "n2"]]),
+    "ray": (1, [30, ["n1"]]),
+    "spark": (1, [COUNTED, ["n1"]]),
+}
+"""How many nodes, and what its client gets."""
+
+
+@pytest.fixture(autouse=True)
+def pool(box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Its name. No job, and nothing in the shared folder, is left of a test."""
+    settings = tmp_path / "flowos.toml"
+    settings.write_text(f'[pools.c]\nkind = "slurm"\nnodes = 2\nshared = "{box.shared}"\n')
+    for name, value in (*box.variables.items(), ("FLOWOS_CONFIG", str(settings))):
+        monkeypatch.setenv(name, value)
+    yield "c"
+    assert comes(lambda: box.ask("squeue", "--noheader") == "")
+    assert not list(box.shared.iterdir())
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_guest_runs_on_the_nodes_and_leaves_nothing(pool: str, name: str) -> None:
+    pytest.importorskip({"dask": "distributed", "spark": "pyspark"}.get(name, name))
+    nodes, answer = ANSWERS[name]
+    with fo.slice(pool=pool, nodes=nodes) as s:
+        with s.guest(name) as at:
+            assert answer_of(name, at) == answer
+            folders = at.folders
+        assert not any(Path(folder).exists() for folder in folders)
+        assert not any(map(named_in, folders))
+
+
+def test_a_notebook_on_a_node_has_a_url_here(
+    pool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("jupyterlab")
+    monkeypatch.chdir(tmp_path)
+    with notebook("--pool", pool) as (found, served):
+        assert (found["node"], found["pool"]) == ("n1", pool)
+        assert found["url"].startswith("http://127.0.0.1:")
+        assert answer_of("jupyter", found["url"]) == ["4950 n1\n"]
+    assert served.returncode == 0

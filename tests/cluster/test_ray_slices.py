@@ -1,0 +1,321 @@
+"""Flows whose Python tasks run in actors of Ray, on two nodes of Slurm.
+
+One Ray for all of them: it takes ten seconds to start. The last tests end it by parts.
+"""
+
+import hashlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flowos as fo
+from flowos.engine import HeldSlice, HoldEvent
+from tests.guests import comes, named_in
+
+from .box import Box
+
+NODES = {"n1", "n2"}
+VECTOR = fo.array(fo.float64, (None,))
+
+
+@pytest.fixture(scope="module")
+def pool(box: Box, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Its name. Nothing of it is left."""
+    pytest.importorskip("ray")
+    settings = tmp_path_factory.mktemp("ray") / "flowos.toml"
+    settings.write_text(f'[pools.c]\nkind = "slurm"\nnodes = 2\nshared = "{box.shared}"\n')
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (*box.variables.items(), ("FLOWOS_CONFIG", str(settings))):
+            patch.setenv(name, value)
+        yield "c"
+        assert comes(lambda: box.ask("squeue", "--noheader") == "")
+        assert not list(box.shared.iterdir())
+
+
+@pytest.fixture(scope="module")
+def on_ray(pool: str) -> Iterator[HeldSlice]:
+    before = variables()
+    with fo.slice(pool=pool, nodes=2, cores=2, workers="ray", fuse="none") as s:
+        assert set(s.nodes) == NODES
+        yield s
+    folders = [str(folder) for folder in Path("/tmp").glob("flowos-guest-*")]
+    assert not any(map(named_in, folders))
+    assert variables() == before
+
+
+def variables() -> dict[str, str]:
+    return {name: os.environ[name] for name in os.environ if not name.startswith("PYTEST_")}
+
+
+@fo.task
+def add(x: fo.int64, y: fo.int64) -> fo.int64:
+    return x + y
+
+
+@fo.task
+def subtract(x: fo.int64, y: fo.int64) -> fo.int64:
+    return x - y
+
+
+@fo.task
+def drawn(seed: fo.int64) -> VECTOR:  # type: ignore[valid-type]
+    return np.random.default_rng(seed).normal(size=1000)
+
+
+@fo.task
+def mixed(
+    x: VECTOR,  # type: ignore[valid-type]
+    y: VECTOR,  # type: ignore[valid-type]
+) -> VECTOR:  # type: ignore[valid-type]
+    return np.add(np.sin(x), np.roll(y, 1))  # type: ignore[no-any-return]
+
+
+def paper() -> fo.Flow:
+    a, b, c = (fo.flow_input(name, fo.int64) for name in "abc")
+    return fo.flow_output(subtract(add(a, b), c))
+
+
+def hundred() -> fo.Flow:
+    """Ten rows of ten tasks, each of which takes what two of the row before gave."""
+    seed = fo.flow_input("seed", fo.int64)
+    row = [drawn(add(seed, i)) for i in range(5)] * 2
+    for _ in range(9):
+        row = [mixed(row[i], row[(3 * i + 1) % 10]) for i in range(10)]
+    return fo.flow_output(*row)
+
+
+def digest(values: list[Any]) -> str:
+    data = b"".join(np.asarray(value).tobytes() for value in values)
+    return hashlib.sha256(data).hexdigest()
+
+
+@pytest.mark.parametrize(("flow", "given"), [(paper(), (1, 2, 3)), (hundred(), (7,))])
+def test_outputs_are_equal_to_the_last_bit_with_all_workers(
+    on_ray: HeldSlice, flow: fo.Flow, given: tuple[int, ...]
+) -> None:
+    found = {"ray": digest(on_ray.run(flow, *given))}
+    for workers in ("thread", "process"):
+        with fo.slice(flow, workers=workers, cores=2) as s:
+            found[workers] = digest(s.run(*given))
+    assert set(found.values()) == {found["thread"]}
+
+
+class Stays:
+    """A value that may not come to the program that holds the slice."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return stays, (self.name,)
+
+
+def stays(name: str) -> Stays:
+    assert "SLURMD_NODENAME" in os.environ
+    return Stays(name)
+
+
+@fo.task
+def made(name: fo.str_) -> fo.any_:
+    return Stays(f"{name} of {os.environ['SLURMD_NODENAME']}")
+
+
+@fo.task
+def read(value: fo.any_, _: fo.int64) -> fo.str_:
+    time.sleep(1)  # so that the other one does not come here
+    return f"{value.name} at {os.environ['SLURMD_NODENAME']}"
+
+
+def test_values_between_tasks_go_from_node_to_node_and_not_by_way_of_the_program(
+    on_ray: HeldSlice,
+) -> None:
+    value = made(fo.flow_input("name", fo.str_))
+    found = on_ray.run(fo.flow_output(*(read(value, i) for i in range(4))), "x")
+    assert len({words.partition(" at ")[0] for words in found}) == 1  # type: ignore[attr-defined]
+    assert {words[-2:] for words in found} == NODES  # type: ignore[index]
+
+
+@fo.task
+def root(x: fo.float64) -> fo.float64:
+    if x < 0:
+        raise ArithmeticError(f"no root of {x}")
+    return x**0.5 if x < 1e6 else "much"  # type: ignore[return-value]
+
+
+@fo.task(limit_seconds=0.5)
+def naps(x: fo.float64) -> fo.float64:
+    time.sleep(60)
+    return x
+
+
+def failure(run: Any, *given: object) -> tuple[type, str, str]:
+    with pytest.raises(fo.FlowosError) as failed:
+        run(*given)
+    return failed.type, str(failed.value), repr(failed.value.__cause__)
+
+
+@pytest.mark.parametrize(("task", "value"), [(root, -4.0), (root, 1e7), (naps, 1.0)])
+def test_a_task_that_fails_is_told_as_with_worker_processes(
+    on_ray: HeldSlice, task: Any, value: float
+) -> None:
+    flow = fo.flow_output(task(fo.flow_input("x", fo.float64)))
+    with fo.slice(flow, workers="process", cores=1) as s:
+        expected = failure(s.run, value)
+    assert failure(on_ray.run, flow, value) == expected
+    assert failure(lambda: list(on_ray.map(flow, [value])))[1] == f"item 0: {expected[1]}"
+
+
+@fo.task
+def locked(_: fo.any_) -> fo.any_:
+    return Lock()
+
+
+def test_what_cannot_be_sent_is_refused_with_the_port_it_was_for(on_ray: HeldSlice) -> None:
+    flow = fo.flow_output(locked(fo.flow_input("x", fo.any_)))
+    kind, said, _ = failure(on_ray.run, flow, Lock())
+    assert kind is fo.ValueRefused
+    assert said.startswith("task 'locked', input '_': cannot cross to a worker process: TypeError")
+    kind, said, _ = failure(on_ray.run, flow, 1)
+    assert kind is fo.ValueRefused
+    assert said.startswith("task 'locked', output 'out': cannot leave its worker process: TypeErr")
+    assert said.count("\n") == 0
+
+
+def ended_once(flag: str) -> int:
+    """The worker's end where the flag was not there yet."""
+    if not os.path.exists(flag):  # noqa: PTH110 - by value
+        open(flag, "w").close()  # noqa: PTH123
+        os.kill(os.getpid(), signal.SIGKILL)
+    return os.getpid()
+
+
+@fo.task
+def dies_once(flag: fo.str_) -> fo.int64:
+    return ended_once(flag)
+
+
+@fo.task(retries=1)
+def dies_and_runs_again(flag: fo.str_) -> fo.int64:
+    return ended_once(flag)
+
+
+def test_a_worker_that_is_killed_is_one_clear_line_and_another_one_goes_on(
+    on_ray: HeldSlice, tmp_path: Path
+) -> None:
+    flow = fo.flow_output(dies_once(fo.flow_input("flag", fo.str_)))
+    kind, said, _ = failure(on_ray.run, flow, str(tmp_path / "first"))
+    assert kind is fo.WorkerLost
+    assert said in {
+        f"task 'dies_once': its worker of Ray on {node} is gone: it crashed or was killed"
+        for node in NODES
+    }
+    assert on_ray.run(flow, str(tmp_path / "first")) != [os.getpid()]
+    flow = fo.flow_output(dies_and_runs_again(fo.flow_input("flag", fo.str_)))
+    assert on_ray.run(flow, str(tmp_path / "second")) != [os.getpid()]
+
+
+@fo.task(needs=fo.Needs(cores=2))
+def threads(_: fo.int64) -> fo.str_:
+    return os.environ["OMP_NUM_THREADS"]
+
+
+@fo.task(needs=fo.Needs(cores=3))
+def three(x: fo.int64) -> fo.int64:
+    return x
+
+
+def test_a_task_has_cores_of_one_node(on_ray: HeldSlice) -> None:
+    x = fo.flow_input("x", fo.int64)
+    assert on_ray.run(fo.flow_output(threads(x)), 1) == ["2"]
+    kind, said, _ = failure(on_ray.opened, fo.flow_output(three(x)))
+    assert kind is fo.SliceRefused
+    assert said.startswith("slice: task 'three' needs 3 cores, 0 GPUs and 0 bytes of one node, and")
+
+
+@fo.task
+def says(x: fo.int64) -> fo.str_:
+    sys.stdout.write(f"at {x}\n")
+    time.sleep(0.02)  # else one node may have run all before the other begins
+    return os.environ["SLURMD_NODENAME"]
+
+
+def test_items_go_to_all_nodes_and_what_tasks_print_comes_out(
+    on_ray: HeldSlice, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flow = fo.flow_output(says(fo.flow_input("x", fo.int64)))
+    assert {node for (node,) in on_ray.map(flow, range(100))} == NODES
+    assert sorted(capsys.readouterr().out.splitlines()) == sorted(f"at {x}" for x in range(100))
+
+
+def test_a_ray_that_exists_is_used_and_left_as_it_is(on_ray: HeldSlice) -> None:
+    x = fo.flow_input("x", fo.int64)
+    flow = fo.flow_output(add(x, 1))
+    with fo.slice(flow, workers="ray", address="auto") as s:
+        assert s.run(1) == [2]
+    assert on_ray.run(flow, 2) == [3]
+    with pytest.raises(fo.SliceRefused, match="another Ray"):
+        fo.slice(flow, workers="ray", address="192.0.2.1:6379")
+    with pytest.raises(fo.SliceRefused, match="this process is connected to a Ray"):
+        fo.slice(flow, workers="ray")
+    with pytest.raises(fo.SliceRefused, match="command 'true' would run on this machine"):
+        fo.slice(fo.flow_output(fo.command(["true"])()), workers="ray", address="auto")
+
+
+@fo.task
+def waits(seconds: fo.float64) -> fo.str_:
+    time.sleep(seconds)
+    return os.environ["SLURMD_NODENAME"]
+
+
+def test_no_result_is_lost_with_the_raylet_of_a_node(on_ray: HeldSlice) -> None:
+    """That program alone: the node itself goes on."""
+    flow = fo.flow_output(waits(fo.flow_input("seconds", fo.float64)))
+    results = on_ray.map(flow, [0.1] * 8 + [2.0] * 4)
+    assert {next(results)[0] for _ in range(8)} == NODES
+    (raylet,) = (pid for pid in raylets() if node_of(pid) == "n2")
+    os.kill(raylet, signal.SIGKILL)
+    assert len(list(results)) == 4
+    assert on_ray.run(flow, 0.1) == ["n1"]
+
+
+@fo.task
+def begins(flag: fo.str_) -> fo.int64:
+    open(flag, "w").close()  # noqa: PTH123
+    time.sleep(600)
+    return 1
+
+
+def test_what_runs_on_a_node_that_is_lost_ends_at_once(on_ray: HeldSlice, tmp_path: Path) -> None:
+    """There is no other one after the test before."""
+    flow = fo.flow_output(begins(fo.flow_input("flag", fo.str_)))
+    run = on_ray.submit(flow, str(tmp_path / "begun"))
+    assert comes((tmp_path / "begun").exists)
+    on_ray.happened(HoldEvent(what="lost", node="n1", reason="it does not answer"))
+    says = "task 'begins': its worker of Ray on n1 is gone: its node is lost"
+    with pytest.raises(fo.WorkerLost, match=says):
+        run.result(60)
+    with pytest.raises(fo.WorkerLost, match="task 'begins': all nodes of Ray are gone"):
+        on_ray.run(flow, "")
+
+
+def raylets() -> list[int]:
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            found += [int(place.name)] * (place / "exe").readlink().match("*/raylet")
+        except OSError:
+            continue
+    return found
+
+
+def node_of(pid: int) -> str:
+    words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    return next((w[16:].decode() for w in words if w.startswith(b"SLURMD_NODENAME=")), "")

@@ -1,0 +1,116 @@
+"""Pools whose nodes are machines of a cloud: what those promise, have and cost."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from flowos.operations.settings_file import load_settings
+
+FLOWOS = str(Path(sys.executable).with_name("flowos"))
+POOL = '[pools.hb]\nkind = "fake"\nnodes = 2\ncores = 2\nsize = "{}"\n'
+
+
+@pytest.fixture(autouse=True)
+def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.delenv("FLOWOS_CONFIG", raising=False)
+
+
+def settings(*lines: str, size: str = "Standard_HB120rs_v3") -> None:
+    Path("flowos.toml").write_text("\n".join((POOL.format(size), *lines)))
+
+
+def flowos(*words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run((FLOWOS, *words), capture_output=True, text=True, timeout=60)
+
+
+def price_of(name: str) -> tuple[float | None, str]:
+    (price,) = (pool.price for pool in load_settings().pools if pool.name == name)
+    assert price
+    return price.per_node_hour, price.currency
+
+
+@pytest.mark.parametrize(
+    ("lines", "price"),
+    [
+        ((), (3.6, "USD")),
+        (('region = "japaneast"',), (756.9, "JPY")),
+        (("spot = true",), (0.396, "USD")),
+        (("price = {per_node_hour = 1.5}",), (1.5, "EUR")),
+        (("price = {}",), (3.6, "USD")),
+        (('[sizes."Standard_HB120rs_v3"]', "price = 2", 'currency = "CHF"'), (2.0, "CHF")),
+    ],
+)
+def test_nodes_cost_what_their_size_does_unless_the_settings_say_it(
+    lines: tuple[str, ...], price: tuple[float, str]
+) -> None:
+    settings(*lines)
+    assert price_of("hb") == price
+
+
+def test_a_slice_costs_what_its_nodes_do() -> None:
+    settings("[sizes.own]", "price = 3600", 'currency = "CHF"', size="own")
+    holds = "import flowos as fo\nfo.slice(pool='hb', nodes=2).free()"
+    subprocess.run((sys.executable, "-c", holds), check=True)
+    (found,) = json.loads(flowos("slice", "ls", "--json").stdout)
+    assert found["price"] == {"per_node_hour": 3600.0, "currency": "CHF"}
+    assert found["cost"] == pytest.approx(found["node_seconds"])
+
+
+@pytest.mark.parametrize(
+    ("size", "lines", "complaint"),
+    [
+        ("Standard_HB120rs_v9", (), "size: no size 'Standard_HB120rs_v9'; the nearest is 'Stand"),
+        ("Standard_HB120rs_v3", ('region = "mars"',), "region: Standard_HB120rs_v3 has no price i"),
+        ("Standard_NC40ads_H100_v5", ("spot = true",), "spot: no spot price of Standard_NC40ads"),
+        ("own", ("spot = true", "[sizes.own]", "price = 1"), "spot: no spot price of own is known"),
+        ("own", ('region = "x"', "[sizes.own]"), "region: own has no price in x; give price.per"),
+    ],
+)
+def test_a_size_that_is_not_known_is_one_line(
+    size: str, lines: tuple[str, ...], complaint: str
+) -> None:
+    settings(*lines, size=size)
+    done = flowos("pools")
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"flowos pools: flowos.toml: pools.hb.{complaint}")
+
+
+def test_what_a_size_promises_is_shown_beside_what_its_nodes_have() -> None:
+    settings()
+    shown = flowos("pools").stdout
+    assert (
+        "size Standard_HB120rs_v3  azure  eastus  120 vCPUs  456 GiB  200 Gbit/s  3.6 USD" in shown
+    )
+    assert "promised" not in shown
+    done = flowos("pools", "--check")
+    assert done.returncode == 0
+    assert "  hb-1: vCPUs: 120 promised, 2 seen, memory: 456.0 GiB promised, " in done.stdout
+    (state,) = (
+        each
+        for each in json.loads(flowos("pools", "--check", "--json").stdout)
+        if each["pool"]["name"] == "hb"
+    )
+    assert state["size"]["source"].endswith("read 2026-11-23")
+    first = state["promises"][state["nodes"][0]["name"]][0]
+    assert first == {"what": "vCPUs", "promised": 120, "seen": 2}
+
+
+def test_nodes_that_keep_their_promise_are_one_line() -> None:
+    settings("[sizes.own]", "vcpus = 2", size="own")
+    assert "  all 2 nodes have what own promises\n" in flowos("pools", "--check").stdout
+    settings("[sizes.own]", "vcpus = 4", size="own")
+    assert "4 promised, 2 seen (one of two threads a core?)" in flowos("pools", "--check").stdout
+
+
+def test_sizes_of_the_settings_are_listed_with_those_of_the_catalogue() -> None:
+    settings("[sizes.own]", "vcpus = 500", "price = 1", 'source = "us"', size="own")
+    line, source = flowos("cloud", "sizes", "--vcpus", "400").stdout.splitlines()
+    assert line.split() == ["own", "500", "vCPUs", "0", "GiB", "1.0000", "USD/h"]
+    assert source == "# us"

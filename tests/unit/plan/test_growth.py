@@ -1,0 +1,84 @@
+"""When one node more is held, and which are given back."""
+
+from typing import Any
+
+import pytest
+
+from flowos.plan import MAX_FAILURES, GrowthStep, GrowthView, NodeRange, growth_step
+
+NODES = NodeRange(least=1, most=3, idle_seconds=10)
+FROM_0 = NodeRange(least=0, most=2, idle_seconds=10)
+NOTHING = GrowthStep()
+GROW = GrowthStep(grow=True)
+
+
+def step(nodes: NodeRange = NODES, **view: Any) -> GrowthStep:
+    return growth_step(GrowthView(**view), nodes)
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(0.0, NOTHING), (0.49, NOTHING), (0.5, GROW)])
+def test_it_grows_once_a_backlog_has_lasted(seconds: float, expected: GrowthStep) -> None:
+    assert step(idle=(0.0,), backlog=1, backlog_seconds=seconds) == expected
+
+
+def test_it_grows_at_once_where_no_node_is_held() -> None:
+    assert step(FROM_0, backlog=1) == GROW
+    assert step(FROM_0) == NOTHING
+
+
+def test_the_least_is_held_without_work() -> None:
+    assert step() == GROW
+    assert step(NodeRange(least=2, most=3, idle_seconds=1), idle=(0.0,)) == GROW
+
+
+def test_no_more_are_held_than_the_most() -> None:
+    assert step(idle=(0.0,) * 3, backlog=9, backlog_seconds=9.0) == NOTHING
+    assert step(idle=(0.0,) * 2, leaving=1, backlog=9, backlog_seconds=9.0) == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("failures", "seconds", "expected"),
+    [
+        (1, 0.49, NOTHING),
+        (1, 0.5, GROW),
+        (2, 0.99, NOTHING),
+        (2, 1.0, GROW),
+        (MAX_FAILURES, 1e6, NOTHING),
+    ],
+)
+def test_it_tries_again_later_after_each_failure_and_then_no_more(
+    failures: int, seconds: float, expected: GrowthStep
+) -> None:
+    assert step(FROM_0, backlog=1, failures=failures, failed_seconds=seconds) == expected
+
+
+def test_nodes_that_were_idle_for_long_are_given_back_down_to_the_least() -> None:
+    assert step(idle=(0.0, 10.0, 9.99)) == GrowthStep(give_back=(1,))
+    assert step(idle=(10.0, 12.0, 11.0)) == GrowthStep(give_back=(1, 2))
+    assert step(FROM_0, idle=(10.0, 12.0)) == GrowthStep(give_back=(1, 0))
+    assert step(idle=(99.0,)) == NOTHING
+
+
+def test_none_is_given_back_while_one_is_waited_for() -> None:
+    assert step(idle=(99.0, 99.0), coming=True, backlog=1) == NOTHING
+
+
+def test_it_waits_no_longer_once_there_was_no_work_for_as_long_as_a_node_may_be_idle() -> None:
+    assert step(FROM_0, coming=True, quiet_seconds=9.99) == NOTHING
+    assert step(FROM_0, coming=True, quiet_seconds=10.0) == GrowthStep(withdraw=True)
+    assert step(FROM_0, coming=True, backlog=1, quiet_seconds=10.0) == NOTHING
+    assert step(NODES, coming=True, quiet_seconds=99.0) == NOTHING  # fewer than the least
+
+
+@pytest.mark.parametrize(
+    "nodes", [(8, 0), (0, 0), (-1, 2), (1.0, 2), (True, 2), (0, None), ("0", "8")]
+)
+def test_a_range_that_cannot_be_is_refused(nodes: tuple[Any, Any]) -> None:
+    with pytest.raises(ValueError, match=r"nodes=.*; expected \(LEAST, MOST\)"):
+        NodeRange(least=nodes[0], most=nodes[1], idle_seconds=1)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, 1e9, float("nan"), "5", True])
+def test_an_idle_time_that_cannot_be_is_refused(seconds: Any) -> None:
+    with pytest.raises(ValueError, match=r"idle_seconds=.*; expected a number above 0"):
+        NodeRange(least=0, most=1, idle_seconds=seconds)

@@ -1,0 +1,29 @@
+"""What was asked of a pool, and what it accounted for, in words."""
+
+from flowos.model import Ask, SliceAccounts
+from flowos.report import accounted_words, asked_words
+
+
+def test_all_that_was_asked_for_is_said() -> None:
+    assert asked_words(Ask()) == "1 node"
+    ask = Ask(
+        nodes=4,
+        cores=8,
+        gpus=2,
+        memory_bytes=1000,
+        devices=(("fpga", 1),),
+        topology="pack",
+        seconds=7200.0,
+        lease_seconds=60.0,
+    )
+    assert asked_words(ask) == (
+        "4 nodes, 8 cores each, 2 GPUs each, 1000 bytes each, 1 fpga each, pack, 7200 s, "
+        "a lease of 60 s"
+    )
+    assert asked_words(Ask(seconds=7200.0), lambda s: f"{s / 3600:g} h") == "1 node, 2 h"
+
+
+def test_only_what_was_accounted_is_said() -> None:
+    assert accounted_words(SliceAccounts()) == "nothing that it measures"
+    known = SliceAccounts(cpu_seconds=1.5, max_rss_bytes=2_000_000, joules=3.0)
+    assert accounted_words(known) == "1.5 s of cpu, 2 MB at most, 3 J"
