@@ -45,12 +45,14 @@ def box(namespaces: None) -> Iterator[Box]:  # noqa: ARG001
 def driver(box: Box) -> Iterator[Driver]:
     (box.folder / "content/go").unlink(missing_ok=True)
     driver = Driver(box, "yes", 6)
-    driver.workers()
-    yield driver
-    with suppress(ValueError):  # it has ended
-        os.kill(driver.pid(), signal.SIGKILL)
-    driver.process.kill()
-    driver.process.wait()
+    try:
+        driver.workers()
+        yield driver
+    finally:
+        with suppress(ValueError):  # it has ended
+            os.kill(driver.pid(), signal.SIGKILL)
+        driver.process.kill()
+        driver.process.wait()
     states = ("sinfo", "--noheader", "--Node", "--partition=main", "--format=%T")
     awaited(lambda: box.ask("squeue", "--noheader") == "", "its job is held")
     awaited(lambda: box.ask(*states).split() == ["idle", "idle"], "its nodes are held")
@@ -97,7 +99,7 @@ FAULTS: dict[str, tuple[Callable[[Box], int], str, str]] = {
     "srun is killed": (
         lambda box: killed(box, "srun --no-kill"),
         "failed",
-        "the slice's lease ended early: its srun was killed",
+        "failed SliceFreed item 0: the slice's lease ended early: its srun was killed",
     ),
     "Slurm needs the nodes": (preempt, "event ended", "its job was cancelled due to preemption"),
 }

@@ -15,6 +15,7 @@ from typing import Any
 
 from flowos._collected import apart
 from flowos.engine._node import Node
+from flowos.engine.flow._failures import of_item
 from flowos.engine.flow._map import MapRun
 from flowos.model import RunResult, WorkerLost
 
@@ -32,6 +33,8 @@ Item = tuple[int, object, int]
 
 @dataclass(frozen=True, slots=True)
 class _Raised:
+    """What ends the map where it is, in the place of a result."""
+
     error: BaseException
 
 
@@ -180,7 +183,7 @@ class HeldMap:
             if result is _NOTHING:
                 result = self._awaited(number)
             if type(result) is _Raised:
-                raise result.error
+                raise of_item(result.error, number) from result.error.__cause__
             yield result
 
     def _window(self) -> int:

@@ -92,7 +92,7 @@ def after_attempts(error: BaseException, count: int) -> BaseException:
     return reworded(error, f"{error}; attempt {count}")
 
 
-def of_item(error: Exception, item: int) -> Exception:
+def of_item(error: BaseException, item: int) -> BaseException:
     """The same error, which names the item of a `map`. A copy: several runs may share one."""
     if not isinstance(error, FlowosError):
         return error

@@ -23,9 +23,10 @@ _OF_ONE_ITEM = (TaskFailed, ValueRefused)
 class MapRun:
     """Items of one `map`.
 
-    start: begins the runs of some items. finish: works until they are done. number: what errors
-    call an item that is the nth of this run. goes_on: a `RunResult` stands for each item, and one
-    that fails does not end the map.
+    start: begins the runs of some items. finish: works until they are done. goes_on: a `RunResult`
+    stands for each item, and one that fails does not end the map. number: of the item that is the
+    nth of this run, where it is a part of a map; what ends it then names no item, as it may be put
+    in the place of others.
     """
 
     def __init__(
@@ -34,13 +35,13 @@ class MapRun:
         pace: BatchPace,
         start: Callable[[Sequence[Sequence[object]], bool], Flight],
         finish: Callable[[Executor, FlowRun | MapBatch], Finished],
-        number: Callable[[int], int],
+        number: Callable[[int], int] | None,
         *,
         goes_on: bool,
     ) -> None:
         self._items, self._pace = items, pace
         self._start, self._finish = start, finish
-        self._number = number
+        self._is_part, self._number = number is not None, number or int
         self._item = 0
         self._goes_on = goes_on
         self._flight: deque[Flight] = deque()
@@ -127,11 +128,14 @@ class MapRun:
 
     def _bad(self, error: Exception, result: Callable[..., RunResult], *, one: bool) -> RunResult:
         """Of the item after those that were good; raises the error if it ends the map."""
-        if not (self._goes_on and one):
-            raise of_item(error, self._number(self._item)) from error.__cause__
-        item = self._number(self._item)
+        ends = not (self._goes_on and one)
+        if ends and self._is_part:
+            raise error
+        named = of_item(error, self._number(self._item))
+        if ends:
+            raise named from error.__cause__
         self._item += 1
-        return result(error=of_item(error, item))
+        return result(error=named)
 
 
 def _leave(flight: Iterable[Flight]) -> None:

@@ -150,9 +150,9 @@ class Slice(Freed):
         values: Iterable[object],
         ahead: int | None = None,
         on_error: OnError = "raise",
-        number: Callable[[int], int] = int,
+        number: Callable[[int], int] | None = None,
     ) -> MapRun:
-        """A `map` that has not begun. number: what errors call the nth of its items."""
+        """A `map` that has not begun. number: see `MapRun`."""
         check_on_error(on_error)
         crew = self._crew[0]
         pace = BatchPace(
