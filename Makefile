@@ -29,7 +29,7 @@ test-environments:  ## images and runtimes for real, as an ordinary user (ARGS="
 
 test-cluster:  ## a Slurm and a Grid Engine for real, as an ordinary user (ARGS="-k name")
 	@tools/setup test
-	$(PY)/pytest -p no:cacheprovider tests/cluster $(ARGS)
+	$(PY)/pytest -p no:cacheprovider -n 2 --dist loadfile tests/cluster $(ARGS)
 
 check:  ## style, types, rooms, sizes, includes
 	@tools/setup test

@@ -215,8 +215,9 @@ def test_nodes_that_are_apart_come_and_go_as_machines_do() -> None:
         assert ran.stderr == ""
         assert {"c1", "c2"} <= set(ran.stdout.split())
         assert {"10.77.0.3/24", "10.77.0.4/24"} <= set(ran.stdout.split())
-        job = box.ask("sbatch", "--parsable", "--partition=cloud", "-N2", "--wrap=sleep 1000")
-        assert comes(lambda: states(box)["c1"][0] == "mixed+cloud")
+        words = ("--partition=cloud", "-N2", "--output=/dev/null", "--wrap=sleep 1000")
+        job = box.ask("sbatch", "--parsable", *words)
+        assert comes(lambda: states(box)["c1"][0] == "mixed+cloud"), states(box)
         box.run("scancel", job)
         assert comes(lambda: down(box) == {"c1", "c2"})
         assert comes(lambda: machines(box) == [])

@@ -283,7 +283,8 @@ def test_no_result_is_lost_with_the_raylet_of_a_node(on_ray: HeldSlice) -> None:
     (raylet,) = (pid for pid in raylets() if node_of(pid) == "n2")
     os.kill(raylet, signal.SIGKILL)
     assert len(list(results)) == 4
-    assert on_ray.run(flow, 0.1) == ["n1"]
+    # workers look once a second whether their raylet is there
+    assert comes(lambda: {on_ray.run(flow, 0.0)[0] for _ in range(8)} == {"n1"})
 
 
 @fo.task

@@ -53,6 +53,10 @@ from tests.contract.test_providers import (  # noqa: F401 - tests that are colle
 )
 
 from .box import Box
+from .on_nodes import (  # noqa: F401 - tests that are collected here too
+    test_a_worker_that_dies_is_told_with_its_task_and_its_last_words,
+    test_arrays_cross_between_this_machine_and_the_nodes,
+)
 
 FLOWOS = str(Path(sys.executable).with_name("flowos"))
 Array = npt.NDArray[np.float64]
@@ -97,15 +101,7 @@ def where(x: fo.int64) -> fo.str_:
     return f"{os.environ['SLURMD_NODENAME']} {os.environ['SLURM_STEP_ID'] != '0'}"
 
 
-@fo.task
-def dies(x: fo.int64) -> fo.int64:
-    if x == 3:
-        os.write(1, b"last words\n")
-        os.kill(os.getpid(), 9)
-    return x
-
-
-WHERE, DIES = flow_of(where, fo.int64), flow_of(dies, fo.int64)
+WHERE = flow_of(where, fo.int64)
 
 
 def test_python_tasks_run_in_steps_of_the_job_and_print_here(
@@ -117,35 +113,6 @@ def test_python_tasks_run_in_steps_of_the_job_and_print_here(
     out, err = capsys.readouterr()
     assert sorted(out.split()) == sorted(" ".join(f"out {i}" for i in range(40)).split())
     assert err.count("err ") == 40
-
-
-def test_a_worker_that_dies_is_told_with_its_task_and_its_last_words(
-    provider: Provider, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with on(provider) as s:
-        results = s.map(DIES, range(6), on_error="return")
-        ends = [r.error is None for r in results]
-        assert ends == [True, True, True, False, True, True]
-        with pytest.raises(fo.WorkerLost, match=r"task 'dies'.* killed by signal 9"):
-            s.run(DIES, 3)
-        assert s.run(DIES, 4) == [4]
-    assert "last words" in capsys.readouterr().out
-
-
-def test_arrays_cross_between_this_machine_and_the_nodes(provider: Provider) -> None:
-    @fo.task
-    def twice(a: Array) -> Array:
-        return a * 2
-
-    @fo.task
-    def total(a: Array) -> fo.float64:
-        return float(a.sum())
-
-    given = fo.flow_input("a", fo.array(fo.float64))
-    flow = fo.flow_output(total(twice(twice(given))))
-    with on(provider) as s:
-        for size in (10, 10_000, 1_000_000):
-            assert s.run(flow, np.ones(size)) == [4.0 * size]
 
 
 def test_notes_say_that_tasks_on_nodes_pass_large_arrays_by_way_of_this_program(

@@ -22,7 +22,7 @@ class Lost:
     other: "Lost | None" = None
     has_taken: threading.Event = field(default_factory=threading.Event)
 
-    def begin(self, part: NodePart, number: object) -> "Lost":
+    def begin(self, part: NodePart, **_: object) -> "Lost":
         self.part = part
         return self
 
@@ -49,5 +49,5 @@ def test_an_error_names_the_item_in_whose_place_it_comes() -> None:
     a.other, b.other = b, a
     for node in (a, b):
         run.join(cast(Node, node), 1, node.begin)  # type: ignore[arg-type]
-    with pytest.raises(WorkerLost, match="^item 0: its node is lost$"):
+    with pytest.raises(WorkerLost, match=r"^item 0: its node is lost$"):
         list(run.results())

@@ -1,0 +1,53 @@
+"""What nodes of every resource manager promise of Python tasks; collected by those of each."""
+
+import os
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import flowos as fo
+from flowos.engine import Provider
+from tests.contract.test_providers import flow_of, on
+
+Array = npt.NDArray[np.float64]
+
+
+@fo.task
+def dies(x: fo.int64) -> fo.int64:
+    if x == 3:
+        os.write(1, b"last words\n")
+        os.kill(os.getpid(), 9)
+    return x
+
+
+DIES = flow_of(dies, fo.int64)
+
+
+def test_a_worker_that_dies_is_told_with_its_task_and_its_last_words(
+    provider: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with on(provider) as s:
+        results = s.map(DIES, range(6), on_error="return")
+        ends = [r.error is None for r in results]
+        assert ends == [True, True, True, False, True, True]
+        with pytest.raises(fo.WorkerLost, match=r"task 'dies'.* killed by signal 9"):
+            s.run(DIES, 3)
+        assert s.run(DIES, 4) == [4]
+    assert "last words" in capsys.readouterr().out
+
+
+def test_arrays_cross_between_this_machine_and_the_nodes(provider: Provider) -> None:
+    @fo.task
+    def twice(a: Array) -> Array:
+        return a * 2
+
+    @fo.task
+    def total(a: Array) -> fo.float64:
+        return float(a.sum())
+
+    given = fo.flow_input("a", fo.array(fo.float64))
+    flow = fo.flow_output(total(twice(twice(given))))
+    with on(provider) as s:
+        for size in (10, 10_000, 1_000_000):
+            assert s.run(flow, np.ones(size)) == [4.0 * size]
