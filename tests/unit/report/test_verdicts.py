@@ -105,6 +105,11 @@ def test_the_worst_is_first_and_the_best_last() -> None:
     assert re.findall(r"(\d\.\d{3}) \(", shown) == ["0.500", "0.747", "0.900", "1.000", "1.200"]
 
 
+def test_of_one_answer_what_has_no_ratio_is_last() -> None:
+    never, measured = replace(OPEN, axis="first", ratio=math.nan), replace(OPEN, axis="second")
+    assert grouped((never, measured))[0].rows == (measured, never)
+
+
 def test_what_all_have_in_common_is_said_once_above_each_probes_table() -> None:
     other = replace(VERDICT, rest=(("threads", "1"), ("pages", "huge")), metric="copy")
     mine = replace(VERDICT, rest=(("threads", "2"), ("pages", "huge")))
@@ -167,6 +172,16 @@ def test_cases_that_were_never_compared_are_counted_and_not_listed() -> None:
     assert "never met" not in alone
     assert alone.endswith(f"  1: not measured there and back in one round\n  {command}\n")
     assert verdicts_text(()) == "nothing to compare: no case is in both\n"
+
+
+def test_what_has_rounds_or_a_ratio_is_listed() -> None:
+    """Of two runs there is a ratio without rounds; of rounds that were all left out, none."""
+    unpaired = replace(OPEN, other="in-two-runs", rounds=0, needed=0)
+    left_out = replace(OPEN, other="left-out", ratio=math.nan)
+    shown = verdicts_text((unpaired, left_out))
+    assert "in-two-runs" in shown
+    assert "left-out" in shown
+    assert "not measured there and back" not in shown
 
 
 def test_an_open_answer_says_what_is_known_and_how_many_rounds_would_tell(small: Report) -> None:
