@@ -28,7 +28,8 @@ from flowos.engine._held_ends import (
 )
 from flowos.engine._held_map import HeldMap
 from flowos.engine._node import Node
-from flowos.engine._open_slice import SliceOptions, open_slice
+from flowos.engine._open_slice import SliceOptions
+from flowos.engine._open_slices import OpenSlices
 from flowos.engine._provider import Held, HoldEvent, OnHoldEvent, Provider, ignore
 from flowos.engine._warm_nodes import WarmNodes
 from flowos.engine.flow._freed import Freed
@@ -65,9 +66,9 @@ class HeldSlice(Freed):
         self._options = options
         self._on_event = on_event
         self._lock = threading.RLock()
-        self._slices: dict[Node, dict[Flow, Slice]] = {}
         self._busy: Counter[Node] = Counter()
         self._warm = WarmNodes(in_image=options.env.image is not None)
+        self._slices = OpenSlices(self._warm)
         self._over: Callable[[], FlowosError] | None = None
         self._lost: set[Node] = set()
         self._lost_early: set[str] = set()
@@ -106,10 +107,10 @@ class HeldSlice(Freed):
     def notes(self) -> tuple[str, ...]:
         """What a person should know of its flows. See `Slice.notes`."""
         with self._lock:
-            slices = [each for flows in self._slices.values() for each in flows.values()]
             nodes = [(node.name, node.switch) for node in self._held.nodes]
             before = (*topology_notes(self._topology, nodes), *self._warm.notes, *self._notes)
-        return tuple(dict.fromkeys((*before, *(note for each in slices for note in each.notes))))
+        now = (note for each in self._slices.all() for note in each.notes)
+        return tuple(dict.fromkeys((*before, *now)))
 
     def run(self, flow: Flow, /, *values: object, **named: object) -> list[object]:
         """Run a flow once, on one of the nodes. Raises what `Slice.run` does.
@@ -214,7 +215,7 @@ class HeldSlice(Freed):
             yield from run.results()
 
     def _join(self, run: HeldMap, node: Node, flow: Flow, options: dict[str, Any]) -> None:
-        on = self._slice(node, flow)
+        on = self._slices.on(node, flow, self._options)
         run.join(node, on.places, partial(on.map_run, **options))
 
     def _is_lost(self, of: Node | str) -> bool:
@@ -253,7 +254,7 @@ class HeldSlice(Freed):
 
     def opened(self, flow: Flow) -> list[Slice]:
         """The flow ready to be run on each node. Raises SliceRefused if one cannot."""
-        return [self._slice(node, flow) for node in self._hosts()]
+        return self._slices.on_all(self._hosts(), flow, self._options)
 
     def guest(self, name: str) -> "Guest":
         """Start another framework's own cluster on the nodes: dask, jupyter, ray or spark.
@@ -279,9 +280,7 @@ class HeldSlice(Freed):
 
     def _close_but(self, left: Collection[Node], error: Callable[[], FlowosError]) -> None:
         """End what is open on all other nodes."""
-        with self._lock:
-            gone = [node for node in self._slices if node not in left]
-        for node in gone:
+        for node in self._slices.but(left):
             self._close(node, error)
 
     def leave(self) -> None:
@@ -338,9 +337,12 @@ class HeldSlice(Freed):
         refuse_no_flow(flow)
         with self._lock:
             node = self._node_for(flow)
-            on = self._slice(node, flow)
             self._busy[node] += 1
-        return node, on
+        try:
+            return node, self._slices.on(node, flow, self._options)
+        except BaseException:
+            self._over_at(node)
+            raise
 
     def _node_for(self, flow: Flow) -> Node:
         nodes = self._hosts()
@@ -351,15 +353,6 @@ class HeldSlice(Freed):
     def _hosts(self) -> tuple[Node, ...]:
         """On each of which a flow is opened. Raises why there are none."""
         return self._here()
-
-    def _slice(self, node: Node, flow: Flow) -> Slice:
-        with self._lock:
-            slices = self._slices.setdefault(node, {})
-            if flow not in slices:
-                began = time.monotonic()
-                slices[flow] = open_slice(flow, node, self._options)
-                self._warm.opened(node, began)
-            return slices[flow]
 
     def happened(self, event: HoldEvent) -> None:
         """What the provider says, by any thread."""
@@ -377,7 +370,7 @@ class HeldSlice(Freed):
     def _named(self, name: str) -> Node | None:
         """The node that is lost; None if it is not known to be held yet."""
         with self._lock:
-            known = (*self._held.nodes, *(node for node in self._lost if node in self._slices))
+            known = (*self._held.nodes, *(node for node in self._lost if self._slices.has(node)))
             node = next((each for each in known if each.name == name), None)
             if node is None:
                 self._lost_early.add(name)
@@ -386,15 +379,13 @@ class HeldSlice(Freed):
     def _end(self, error: Callable[[], FlowosError]) -> None:
         with self._lock:
             self._over = self._over or error
+        self._slices.end(error)
         self._close_but((), error)
 
     def _close(self, node: Node, error: Callable[[], FlowosError]) -> None:
-        """End what is open on a node; not under the lock, as runs there may take a while to end."""
-        with self._lock:
-            slices = self._slices.pop(node, {})
+        """End what is open on a node."""
         self._warm.left(node)
-        for each in slices.values():
-            each.end(error)
+        for each in self._slices.close(node, error):
             notes = each.notes
             with self._lock:
                 self._notes.update(dict.fromkeys(notes))
