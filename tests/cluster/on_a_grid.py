@@ -22,6 +22,7 @@ from flowos.model import Ask, Exited, Launch, LaunchFailed, Pool
 from tests.cluster.on_nodes import (  # noqa: F401 - tests that are collected here too
     test_a_worker_that_dies_is_told_with_its_task_and_its_last_words,
     test_arrays_cross_between_this_machine_and_the_nodes,
+    test_what_others_do_on_a_node_is_seen,
 )
 from tests.contract.test_providers import (  # noqa: F401 - tests that are collected here too
     DOUBLE,

@@ -1,13 +1,15 @@
 """What nodes of every resource manager promise of Python tasks; collected by those of each."""
 
 import os
+import subprocess
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 import flowos as fo
-from flowos.engine import Provider
+from flowos.engine import Held, Provider, state_between
+from flowos.model import Launch
 from tests.contract.test_providers import flow_of, on
 
 Array = npt.NDArray[np.float64]
@@ -51,3 +53,16 @@ def test_arrays_cross_between_this_machine_and_the_nodes(provider: Provider) -> 
     with on(provider) as s:
         for size in (10, 10_000, 1_000_000):
             assert s.run(flow, np.ones(size)) == [4.0 * size]
+
+
+def test_what_others_do_on_a_node_is_seen(held: Held) -> None:
+    (node, *_) = held.nodes
+    node.run(Launch(argv=("true",)))
+    before = node.look()
+    with subprocess.Popen(("sh", "-c", "while :; do :; done")) as other:
+        node.run(Launch(argv=("sleep", "1")))
+        other.kill()
+    state = state_between(before, node.look())
+    assert state.steal_share is not None
+    assert state.others_cpus is not None
+    assert state.others_cpus > 0.3

@@ -19,6 +19,12 @@ ANSWERS = {
 """How many nodes, and what its client gets."""
 
 
+@pytest.fixture(scope="module")
+def box(namespaces: None) -> Iterator[Box]:  # noqa: ARG001
+    with Box() as box:
+        yield box
+
+
 @pytest.fixture(autouse=True)
 def pool(box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Its name. No job, and nothing in the shared folder, is left of a test."""

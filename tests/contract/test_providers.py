@@ -17,7 +17,7 @@ from flowos.engine import (
     SliceOptions,
     provider_of,
 )
-from flowos.model import Ask, Lost, Pool, PoolKind
+from flowos.model import Ask, Launch, Lost, Pool, PoolKind
 
 PATIENCE_SECONDS = 30.0
 KINDS: tuple[PoolKind, ...] = ("local", "fake")
@@ -174,7 +174,8 @@ def test_a_node_tells_what_it_has_and_runs_flows(held: Held) -> None:
         assert len(node.resources().cpus) >= 1
         assert sorted(node.ledger.idle) == sorted(node.resources().cpus)
         assert node.folder().is_dir()
-        assert node.look().at > 0
+        node.run(Launch(argv=("sleep", "0.2")))
+        assert node.look().at > 0.15
 
 
 def test_freeing_twice_is_once(provider: Provider) -> None:

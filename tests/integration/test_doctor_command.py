@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -109,3 +110,11 @@ def test_a_session_that_nobody_here_can_judge_is_told(capsys: pytest.CaptureFixt
         assert f"if nothing of it runs any more: rm -r {left}" in out
     finally:
         shutil.rmtree(left)
+
+
+def test_a_machine_of_a_long_name_fits_too() -> None:
+    from flowos.operations.doctor import Diagnosis
+
+    facts = replace(read_facts({}), cpu_model="Processor (R) of some name " * 3, kernel="6.18-a-b")
+    shown = lines_of(Diagnosis(facts=facts, checks=(), can_measure=True), "utf-8")
+    assert max(map(len, shown)) <= 80

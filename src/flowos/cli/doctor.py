@@ -54,7 +54,8 @@ def lines_of(diagnosis: "Diagnosis", encoding: str | None) -> Iterator[str]:
     """The answer as lines of at most 80 columns, commands and paths left whole."""
     works, fails, arrow = signs(encoding)
     facts = diagnosis.facts
-    yield f"{facts.host}: {facts.cpu_model}, {facts.system}, Linux {facts.kernel}"
+    machine = f"{facts.cpu_model}, {facts.system}, Linux {facts.kernel}"
+    yield from _wrapped(machine, f"{facts.host}: ", "  ")
     for group, title in _TITLES.items():
         yield ""
         yield title

@@ -6,6 +6,7 @@ from typing import Literal
 
 from flowos._dataclasses import dataclass
 from flowos.model import (
+    CpuTimes,
     End,
     Exited,
     Killed,
@@ -104,6 +105,7 @@ def _together(used: list[Usage]) -> Usage:
         user_seconds=sum(u.user_seconds for u in used),
         system_seconds=sum(u.system_seconds for u in used),
         max_rss_bytes=max((u.max_rss_bytes for u in used), default=0),
+        cpus=used[0].cpus if used else None,
     )
 
 
@@ -129,7 +131,18 @@ def _read(text: bytes, launch: Launch) -> _Rank:
             user_seconds=values.get("user_seconds", 0.0),
             system_seconds=values.get("system_seconds", 0.0),
             max_rss_bytes=int(values.get("max_rss_bytes", 0.0)),
+            cpus=_cpus(values),
         ),
+    )
+
+
+def _cpus(values: Mapping[str, float]) -> CpuTimes | None:
+    if "cpus_busy_seconds" not in values:
+        return None
+    return CpuTimes(
+        busy=values["cpus_busy_seconds"],
+        idle=values.get("cpus_idle_seconds", 0.0),
+        steal=values.get("cpus_steal_seconds", 0.0),
     )
 
 

@@ -35,7 +35,7 @@ class OpenSlices:
         self._over: Error | None = None
 
     def on(self, node: Node, flow: Flow, options: SliceOptions) -> Slice:
-        """The flow ready on the node; who asks meanwhile waits. Raises why it cannot be."""
+        """The flow ready on the node; other threads wait meanwhile. Raises why it cannot be."""
         with self._lock:
             if self._over is not None:
                 raise self._over()
@@ -59,9 +59,9 @@ class OpenSlices:
 
     def on_all(self, nodes: Sequence[Node], flow: Flow, options: SliceOptions) -> list[Slice]:
         """The flow ready on each node, on all at once. Raises why it cannot be on one."""
-        others = [Later(partial(self.on, node, flow, options)) for node in nodes[1:]]
-        first = self.on(nodes[0], flow, options)
-        return [first, *(each.result() for each in others)]
+        later = [Later(partial(self.on, node, flow, options)) for node in nodes[1:]]
+        first = [self.on(node, flow, options) for node in nodes[:1]]
+        return [*first, *(each.result() for each in later)]
 
     def all(self) -> list[Slice]:
         """What is ready on any node."""

@@ -29,8 +29,8 @@ _PARTS = {
     "_fake_script": "FakeStep read_script",
     "_graph": "Body Call Cond Constant Flow Loop Port Task as_task flow_input flow_output",
     "_launch": (
-        "BARE Argv Counts DeviceNumbers End Environment Exited Form GivenCounts Image ImageConfig "
-        "Killed Launch Lost Needs NotStarted Outcome Pairs RuntimeFailed Usage"
+        "BARE Argv Counts CpuTimes DeviceNumbers End Environment Exited Form GivenCounts Image "
+        "ImageConfig Killed Launch Lost Needs NotStarted Outcome Pairs RuntimeFailed Usage"
     ),
     "_ports": (
         "Array File PortType any_ array bool_ brief_repr bytes_ float16 float32 float64 int8 int16 "
@@ -165,6 +165,7 @@ if TYPE_CHECKING:
         BARE as BARE,
         Argv as Argv,
         Counts as Counts,
+        CpuTimes as CpuTimes,
         DeviceNumbers as DeviceNumbers,
         End as End,
         Environment as Environment,

@@ -227,13 +227,26 @@ End = Exited | Killed | NotStarted | RuntimeFailed | Lost
 
 
 @dataclass(frozen=True, kw_only=True)
+class CpuTimes:
+    """Seconds of all CPUs of a machine together, as /proc/stat counts them."""
+
+    busy: float = 0.0
+    idle: float = 0.0
+    steal: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Usage:
-    """Resources used by all processes of a launch together."""
+    """Resources used by all processes of a launch together.
+
+    cpus: what the node did from start to end, that of rank 0; None where it is this machine.
+    """
 
     wall_seconds: float = 0.0
     user_seconds: float = 0.0
     system_seconds: float = 0.0
     max_rss_bytes: int = 0
+    cpus: CpuTimes | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ import pytest
 
 from flowos.drivers import Seen, classify_end, read_progress
 from flowos.model import (
+    CpuTimes,
     End,
     Environment,
     Exited,
@@ -85,6 +86,12 @@ def test_usage_is_read() -> None:
     assert usage == Usage(
         wall_seconds=2.5, user_seconds=1.5, system_seconds=0.25, max_rss_bytes=4096
     )
+
+
+def test_what_the_node_of_rank_0_did_is_read() -> None:
+    cpus = "cpus_busy_seconds 3.5\ncpus_idle_seconds 0.5\ncpus_steal_seconds 0.25\n"
+    usage = classify_end(ONE, seen(status("exit 0") + cpus.encode()))[1]
+    assert usage.cpus == CpuTimes(busy=3.5, idle=0.5, steal=0.25)
 
 
 def test_what_a_status_does_not_say_is_no_usage() -> None:

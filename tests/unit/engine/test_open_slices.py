@@ -63,6 +63,7 @@ def test_all_nodes_open_at_once_and_each_once(
     assert set(slices.all()) == set(opened)
     assert len(opener.made) == 2
     assert slices.but((A,)) == [B]
+    assert slices.on_all((), FLOW, OPTIONS) == []
 
 
 def test_what_is_asked_for_twice_at_once_is_opened_once(

@@ -2,7 +2,6 @@
 
 import socket
 import threading
-import time
 from collections.abc import Collection
 from functools import partial
 from pathlib import Path
@@ -152,9 +151,11 @@ class ClusterNode:
         return self._session.folder()
 
     def look(self, storage: Path | None = None) -> Look:  # noqa: ARG002
-        """The counters of another machine are not read."""
-        now = time.monotonic()
-        return Look(at=now, ours=0, busy=None, idle=None, steal=None, throttled=None, load=None)
+        """What launches that have ended saw there, each from its start to its end."""
+        seen = self.folders.seen
+        at, ours, cpus = seen.wall_seconds, seen.user_seconds + seen.system_seconds, seen.cpus
+        busy, idle, steal = (cpus.busy, cpus.idle, cpus.steal) if cpus else (None, None, None)
+        return Look(at=at, ours=ours, busy=busy, idle=idle, steal=steal, throttled=None, load=None)
 
 
 class JobNodes:

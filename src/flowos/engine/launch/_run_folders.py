@@ -26,7 +26,7 @@ from flowos._collected import when_collected
 from flowos._dataclasses import dataclass
 from flowos.engine.launch._private_dirs import complaint_about, locked
 from flowos.engine.launch._stale_sessions import is_beyond_us, remove_session
-from flowos.model import LaunchFailed, Usage
+from flowos.model import CpuTimes, LaunchFailed, Usage
 
 _HALF_MADE_SECONDS = 3600.0
 _NAME_BYTES = 5
@@ -49,13 +49,14 @@ class RunFolders:
     It is removed when this process ends, when this object is no longer referenced, or at the next
     start of another process. base: makes the folder of all processes of this user and machine, for
     launches `elsewhere`, whose answers may come a little later than their end. lost: none comes any
-    more, their node is gone. used: by the launches that have ended, times added up.
+    more, their node is gone. used: by the launches that have ended, times added up. seen: the same
+    of those that say what their node did meanwhile.
     """
 
     def __init__(self, base: Callable[[], Path] | None = None) -> None:
         self.elsewhere = base is not None
         self.lost = False
-        self.used = Usage()
+        self.used = self.seen = Usage()
         self._using = threading.Lock()
         self._base = base or _base
         self._begin()
@@ -64,12 +65,9 @@ class RunFolders:
     def use(self, usage: Usage) -> None:
         """A launch has ended."""
         with self._using:
-            self.used = Usage(
-                wall_seconds=self.used.wall_seconds + usage.wall_seconds,
-                user_seconds=self.used.user_seconds + usage.user_seconds,
-                system_seconds=self.used.system_seconds + usage.system_seconds,
-                max_rss_bytes=max(self.used.max_rss_bytes, usage.max_rss_bytes),
-            )
+            self.used = _sum(self.used, usage)
+            if usage.cpus is not None:
+                self.seen = _sum(self.seen, usage)
 
     def session(self) -> Path:
         """What they lie in."""
@@ -119,6 +117,18 @@ class RunFolders:
             self._ending.detach()
             os.close(self._session.lock)
         self._begin()
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    of, more = one.cpus or CpuTimes(), other.cpus or CpuTimes()
+    cpus = CpuTimes(busy=of.busy + more.busy, idle=of.idle + more.idle, steal=of.steal + more.steal)
+    return Usage(
+        wall_seconds=one.wall_seconds + other.wall_seconds,
+        user_seconds=one.user_seconds + other.user_seconds,
+        system_seconds=one.system_seconds + other.system_seconds,
+        max_rss_bytes=max(one.max_rss_bytes, other.max_rss_bytes),
+        cpus=cpus if one.cpus or other.cpus else None,
+    )
 
 
 def make_memory_folder(folder: Path) -> Path:

@@ -1,7 +1,7 @@
 """A Ray that this process is connected to: its nodes that have cores, and which are gone."""
 
+import socket
 import threading
-import time
 import weakref
 from collections.abc import Callable, Collection, Mapping
 from itertools import zip_longest
@@ -12,20 +12,22 @@ from flowos.engine._ledger import Resources
 from flowos.model import Needs, SliceRefused
 from flowos.plan import Schedule
 
-_DEAD_SECONDS = 2.0
-"""Actors of a raylet that ended are gone before it is known that it did."""
-_TICK_SECONDS = 0.05
+_ANSWER_SECONDS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class RaySpot:
-    """A node of Ray. name: that of the slice's node which it runs on, else Ray's own."""
+    """A node of Ray. name: that of the slice's node which it runs on, else Ray's own.
+
+    raylet: where that listens.
+    """
 
     id: str
     name: str
     cores: int
     gpus: int
     memory_bytes: int
+    raylet: tuple[str, int]
 
 
 Key = tuple[RaySpot, tuple[tuple[str, str], ...]]
@@ -97,14 +99,17 @@ class RayCluster:
         return alive[self.spots.index(wished) % len(alive)] if alive else None
 
     def is_gone(self, name: str) -> bool:
-        """Whether the node of this name was there and is not now, or will not be in a moment."""
+        """Whether the node of this name was there and is not now.
+
+        Actors of a raylet that ended are gone before Ray knows that it did.
+        """
         if all(spot.name != name for spot in self.spots):
             return False
-        until = time.monotonic() + _DEAD_SECONDS
-        while any(spot.name == name for spot in self._alive()):
-            if time.monotonic() > until:
-                return False
-            time.sleep(_TICK_SECONDS)
+        alive = [spot for spot in self._alive() if spot.name == name]
+        if any(_listens(spot.raylet) for spot in alive):
+            return False
+        if alive:
+            self.lose(name)
         return True
 
     @property
@@ -165,15 +170,25 @@ def _working(ray: Any) -> list[dict[str, Any]]:
     return [row for row in ray.nodes() if row["Alive"] and row["Resources"].get("CPU")]
 
 
+def _listens(address: tuple[str, int]) -> bool:
+    """The kernel answers for a raylet that is busy."""
+    try:
+        socket.create_connection(address, _ANSWER_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
 def _spot(row: dict[str, Any], names: Mapping[str, str]) -> RaySpot:
-    socket, has = row.get("RayletSocketName", ""), row["Resources"]
-    ours = (name for folder, name in names.items() if folder in socket)
+    path, has = row.get("RayletSocketName", ""), row["Resources"]
+    ours = (name for folder, name in names.items() if folder in path)
     return RaySpot(
         id=row["NodeID"],
         name=next(ours, row.get("NodeName", row["NodeID"])),
         cores=int(has["CPU"]),
         gpus=int(has.get("GPU", 0)),
         memory_bytes=int(has.get("memory", 0)),
+        raylet=(row["NodeManagerAddress"], row["NodeManagerPort"]),
     )
 
 
