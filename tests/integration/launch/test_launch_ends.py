@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 import pytest
 
 from flowos.engine import RunningProcess, here
+from flowos.engine.launch._prepared import PreparedLaunch, Stdin
 from flowos.model import (
     BARE,
     Exited,
@@ -244,6 +245,21 @@ def test_files_of_others_in_the_run_folder_are_not_taken_for_answers() -> None:
     for name in ("status", "status.txt", "started.", "status.0.old", ".status.0"):
         (prepared.folder / name).write_text("nonsense")
     assert prepared.start().wait().ok
+
+
+def test_an_interrupt_before_it_is_waited_for_ends_the_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The fixture of all tests here sees what is left."""
+    start = PreparedLaunch.start
+
+    def interrupted(self: PreparedLaunch, *, stdin: Stdin = None) -> RunningProcess:
+        start(self, stdin=stdin)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PreparedLaunch, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        here().run(sh("exec sleep 300"))
 
 
 def test_an_interrupted_wait_ends_the_command(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from flowos._dataclasses import dataclass
 from flowos.drivers import Launcher, Runtime, launcher_named
 from flowos.engine.launch._capture import Capture, Pipes, Spawn
 from flowos.engine.launch._run_folders import make_memory_folder, remove_run_folder
-from flowos.engine.launch._running import RunningProcess
+from flowos.engine.launch._running import RunningProcess, all_running
 from flowos.engine.launch._session import LaunchSession
 from flowos.model import Argv, Launch, LaunchFailed, Outcome, Pairs
 
@@ -88,13 +88,14 @@ class PreparedLaunch:
         )
 
     def run(self, *, stdin: Stdin = None) -> Outcome:
-        """Start it and wait for its end; an interrupt ends it too."""
-        running = self.start(stdin=stdin)
+        """Start it and wait for its end; an interrupt ends it too, also one while it is started."""
         try:
-            return running.wait()
+            return self.start(stdin=stdin).wait()
         except BaseException:
-            running.stop()
-            running.wait()
+            for running in tuple(all_running):
+                if running.folder == self.folder:
+                    running.stop()
+                    running.wait()
             raise
 
     def command_line(self) -> tuple[Argv, dict[str, str]]:
