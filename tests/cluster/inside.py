@@ -185,10 +185,12 @@ class Cluster:
         )
         must("hostname", "ctl")
         must("mount", "--bind", f"{self.folder}/hosts", "/etc/hosts")
+        # Without an address of its own a bridge has one of its links': as nodes come and go it
+        # would change, and what the others send be lost until they ask for it again.
         must(
             *("ip", "-batch", "-"),
             given="link set lo up\n"
-            "link add br0 type bridge\n"
+            "link add br0 address 02:00:00:00:00:fe type bridge\n"
             "addr add 10.77.0.254/24 dev br0\n"
             "link set br0 up\n",
         )

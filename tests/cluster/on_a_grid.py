@@ -20,6 +20,7 @@ from flowos.engine import HeldSlice, Provider, SliceOptions, provider_of
 from flowos.engine._node import Node
 from flowos.model import Ask, Exited, Launch, LaunchFailed, Pool
 from tests.cluster.on_nodes import (  # noqa: F401 - tests that are collected here too
+    a_flow_file_gives_the_same_on,
     test_a_worker_that_dies_is_told_with_its_task_and_its_last_words,
     test_arrays_cross_between_this_machine_and_the_nodes,
     test_what_others_do_on_a_node_is_seen,
@@ -56,7 +57,6 @@ from tests.contract.test_providers import (  # noqa: F401 - tests that are colle
     test_what_was_freed_or_never_was_is_lost_with_a_reason,
 )
 
-FLOWOS = str(Path(sys.executable).with_name("flowos"))
 SHARED = Path(os.environ.get("GRID_SHARED", "/nonexistent"))
 _pools = itertools.count()
 
@@ -233,45 +233,10 @@ def test_what_ran_is_accounted_by_grid_engine(provider: Provider) -> None:
     assert comes(lambda: cpu_seconds() >= 2.0)
 
 
-FLOW = """
-import numpy as np
-import numpy.typing as npt
-import flowos as fo
-
-@fo.task
-def make(n: int) -> npt.NDArray[np.float64]:
-    return np.arange(n, dtype=float)
-
-@fo.task
-def text(a: npt.NDArray[np.float64]) -> str:
-    return " ".join(map(str, a))
-
-counted = fo.command(
-    ["sh", "-c", "echo $0 | wc -w", fo.In("words")],
-    name="count", inputs={"words": fo.str_}, stdout="lines"
-)
-written = fo.command(
-    ["sh", "-c", "echo $0 > $1", fo.In("words"), fo.Out("file")],
-    name="file", inputs={"words": fo.str_}
-)
-words = text(make(fo.flow_input("n", fo.int64)))
-flow = fo.flow_output(counted(words), written(words))
-"""
-
-
 def test_a_flow_file_gives_the_same_here_and_on_nodes_of_the_pool(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("flow.py").write_text(FLOW)
-    keys = f'queue = "main.q"\npe = "nodes"\nshared = "{SHARED}"\n'
-    Path("flowos.toml").write_text(f'[pools.c]\nkind = "sge"\nnodes = 2\n{keys}')
-    found = []
-    for place in ((), ("--pool", "c", "--nodes", "2")):
-        words = (FLOWOS, "run", "flow.py", "n=5", "--out", "file=words.txt", *place, "--json")
-        done = subprocess.run(words, capture_output=True, text=True)
-        said = [s for s in done.stderr.splitlines() if not s.startswith("flowos run: waiting: ")]
-        assert (done.returncode, said) == (0, [])
-        found.append((done.stdout, Path("words.txt").read_text()))
-    assert found[0] == found[1]
-    assert '"count": "5' in found[0][0]
+    a_flow_file_gives_the_same_on(
+        f'kind = "sge"\nnodes = 2\nqueue = "main.q"\npe = "nodes"\nshared = "{SHARED}"\n'
+    )

@@ -2,6 +2,8 @@
 
 import os
 import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +15,8 @@ from flowos.model import Launch
 from tests.contract.test_providers import flow_of, on
 
 Array = npt.NDArray[np.float64]
+
+FLOWOS = str(Path(sys.executable).with_name("flowos"))
 
 
 @fo.task
@@ -66,3 +70,44 @@ def test_what_others_do_on_a_node_is_seen(held: Held) -> None:
     assert state.steal_share is not None
     assert state.others_cpus is not None
     assert state.others_cpus > 0.3
+
+
+FLOW = """
+import numpy as np
+import numpy.typing as npt
+import flowos as fo
+
+@fo.task
+def make(n: int) -> npt.NDArray[np.float64]:
+    return np.arange(n, dtype=float)
+
+@fo.task
+def text(a: npt.NDArray[np.float64]) -> str:
+    return " ".join(map(str, a))
+
+counted = fo.command(
+    ["sh", "-c", "echo $0 | wc -w", fo.In("words")],
+    name="count", inputs={"words": fo.str_}, stdout="lines"
+)
+written = fo.command(
+    ["sh", "-c", "echo $0 > $1", fo.In("words"), fo.Out("file")],
+    name="file", inputs={"words": fo.str_}
+)
+words = text(make(fo.flow_input("n", fo.int64)))
+flow = fo.flow_output(counted(words), written(words))
+"""
+
+
+def a_flow_file_gives_the_same_on(pool: str) -> None:
+    """In the current folder; `pool`: the keys of one in flowos.toml."""
+    Path("flow.py").write_text(FLOW)
+    Path("flowos.toml").write_text(f"[pools.c]\n{pool}")
+    found = []
+    for place in ((), ("--pool", "c", "--nodes", "2")):
+        words = (FLOWOS, "run", "flow.py", "n=5", "--out", "file=words.txt", *place, "--json")
+        done = subprocess.run(words, capture_output=True, text=True)
+        said = [s for s in done.stderr.splitlines() if not s.startswith("flowos run: waiting: ")]
+        assert (done.returncode, said) == (0, [])
+        found.append((done.stdout, Path("words.txt").read_text()))
+    assert found[0] == found[1]
+    assert '"count": "5' in found[0][0]

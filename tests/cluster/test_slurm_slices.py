@@ -54,12 +54,14 @@ from tests.contract.test_providers import (  # noqa: F401 - tests that are colle
 
 from .box import Box
 from .on_nodes import (  # noqa: F401 - tests that are collected here too
+    FLOW,
+    FLOWOS,
+    a_flow_file_gives_the_same_on,
     test_a_worker_that_dies_is_told_with_its_task_and_its_last_words,
     test_arrays_cross_between_this_machine_and_the_nodes,
     test_what_others_do_on_a_node_is_seen,
 )
 
-FLOWOS = str(Path(sys.executable).with_name("flowos"))
 Array = npt.NDArray[np.float64]
 _pools = iter(range(1_000_000))
 
@@ -279,48 +281,11 @@ def test_nothing_stays_in_the_shared_folder(provider: Provider, box: Box) -> Non
     assert not list(box.shared.iterdir())
 
 
-FLOW = """
-import numpy as np
-import numpy.typing as npt
-import flowos as fo
-
-@fo.task
-def make(n: int) -> npt.NDArray[np.float64]:
-    return np.arange(n, dtype=float)
-
-@fo.task
-def text(a: npt.NDArray[np.float64]) -> str:
-    return " ".join(map(str, a))
-
-counted = fo.command(
-    ["sh", "-c", "echo $0 | wc -w", fo.In("words")],
-    name="count", inputs={"words": fo.str_}, stdout="lines"
-)
-written = fo.command(
-    ["sh", "-c", "echo $0 > $1", fo.In("words"), fo.Out("file")],
-    name="file", inputs={"words": fo.str_}
-)
-words = text(make(fo.flow_input("n", fo.int64)))
-flow = fo.flow_output(counted(words), written(words))
-"""
-
-
 def test_a_flow_file_gives_the_same_here_and_on_nodes_of_the_pool(
     box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("flow.py").write_text(FLOW)
-    Path("flowos.toml").write_text(
-        f'[pools.c]\nkind = "slurm"\nnodes = 2\nshared = "{box.shared}"\n'
-    )
-    found = []
-    for where in ((), ("--pool", "c", "--nodes", "2")):
-        words = (FLOWOS, "run", "flow.py", "n=5", "--out", "file=words.txt", *where, "--json")
-        done = subprocess.run(words, capture_output=True, text=True)
-        assert (done.returncode, done.stderr) == (0, "")
-        found.append((done.stdout, Path("words.txt").read_text()))
-    assert found[0] == found[1]
-    assert '"count": "5' in found[0][0]
+    a_flow_file_gives_the_same_on(f'kind = "slurm"\nnodes = 2\nshared = "{box.shared}"\n')
 
 
 def test_what_is_asked_of_no_pool_is_one_line(tmp_path: Path) -> None:
