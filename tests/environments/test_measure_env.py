@@ -18,13 +18,28 @@ NOTHING_MEASURED = 1
 Flowos = Callable[..., subprocess.CompletedProcess[str]]
 
 
+SMALL = """
+import sys
+from flowos.cli import main
+from flowos.probes import stream
+stream.elements_for = lambda facts: 1 << 21
+stream.COMPARED_REPEATS = dict.fromkeys(stream.COMPARED_REPEATS, "3")
+sys.exit(main(sys.argv[1:]))
+"""
+"""STREAM of seconds instead of minutes: its figures say nothing then, and nobody asks for them."""
+
+
 @pytest.fixture
 def flowos(tmp_path: Path) -> Flowos:
+    return flowos_in(tmp_path, "-m", "flowos")
+
+
+def flowos_in(tmp_path: Path, *program: str) -> Flowos:
     variables = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data")}
 
     def call(*words: str, codes: Sequence[int] = (0,)) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [sys.executable, "-m", "flowos", "measure", *words],
+            [sys.executable, *program, "measure", *words],
             capture_output=True,
             text=True,
             cwd=tmp_path,
@@ -104,7 +119,7 @@ def test_a_system_call_that_one_environment_blocks_is_used_in_none(
 
 
 def test_what_an_image_lacks_is_said_and_the_rest_is_measured(
-    flowos: Flowos, images: Images, runtimes: list[str], tmp_path: Path
+    images: Images, runtimes: list[str], tmp_path: Path
 ) -> None:
     bald = tmp_path / "bald"
     shutil.copytree(images.folder, bald, symlinks=True)
@@ -118,6 +133,7 @@ def test_what_an_image_lacks_is_said_and_the_rest_is_measured(
             for levels in [dict(case["levels"])]
         }
 
+    flowos = flowos_in(tmp_path, "-c", SMALL)
     book = book_with(flowos, words, lambda book: "before its turn" not in str(reasons_of(book)))
     reasons = reasons_of(book)
     label = book["run"]["environments"][1]["label"]
