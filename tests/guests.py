@@ -4,8 +4,7 @@ import json
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from flowos.engine import Guest
 
-PATIENCE_SECONDS = 60.0
 FLOWOS = str(Path(sys.executable).with_name("flowos"))
 CLIENTS = Path(__file__).with_name("guest_clients.py")
 
@@ -49,12 +47,3 @@ def named_in(folder: str) -> list[int]:
             if folder.encode() in said:
                 found.append(int(place.name))
     return found
-
-
-def comes(true: Callable[[], bool]) -> bool:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not true():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.02)
-    return True

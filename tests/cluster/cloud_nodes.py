@@ -3,24 +3,12 @@
 import json
 import os
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from .box import FLOWOS, Box
-from .test_box import PATIENCE_SECONDS
 
 NODES = ("c1", "c2")
 NO_MORE = "VcpuLimitExceeded: You have requested more vCPU capacity than your limit of 8 allows"
-
-
-def comes(true: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> bool:
-    until = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def states(box: Box) -> dict[str, tuple[str, str]]:

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.waiting import comes
+
 from .box import Box, namespace
-from .cloud_nodes import NODES, comes, down, out, states
+from .cloud_nodes import NODES, down, out, states
 from .grid import Grid
 
 

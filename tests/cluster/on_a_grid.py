@@ -28,7 +28,6 @@ from tests.cluster.on_nodes import (  # noqa: F401 - tests that are collected he
 from tests.contract.test_providers import (  # noqa: F401 - tests that are collected here too
     DOUBLE,
     Heard,
-    comes,
     flow_of,
     held,
     on,
@@ -56,6 +55,7 @@ from tests.contract.test_providers import (  # noqa: F401 - tests that are colle
     test_what_was_freed_cannot_be_resized,
     test_what_was_freed_or_never_was_is_lost_with_a_reason,
 )
+from tests.waiting import comes
 
 SHARED = Path(os.environ.get("GRID_SHARED", "/nonexistent"))
 _pools = itertools.count()

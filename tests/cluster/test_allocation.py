@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,9 +13,10 @@ import pytest
 from flowos.engine.launch._session import LaunchSession
 from flowos.engine.slurm._allocation import Allocation, allocate
 from flowos.model import Ask, Pool, SliceRefused
+from tests.waiting import PATIENCE_SECONDS, comes
 
 from .box import Box
-from .test_box import PATIENCE_SECONDS, processes_of, read_of
+from .test_box import processes_of, read_of
 
 POOL = Pool(name="c", kind="slurm", nodes=2)
 SESSION = LaunchSession()
@@ -47,15 +47,14 @@ def cluster(box: Box, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def await_free(box: Box) -> None:
     """Waits until no job is there, and all nodes can be had."""
-    until = time.monotonic() + PATIENCE_SECONDS
     states = ("sinfo", "--noheader", "--Node", "--format=%T")
-    while box.ask("squeue", "--noheader") or box.ask(*states).split() != ["idle", "idle"]:
-        if time.monotonic() > until:
-            found = [box.ask("squeue"), box.ask("squeue", "--steps"), box.ask("sinfo", "--Node")]
-            found += [f"{log}\n{log.read_text()[-1500:]}" for log in box.folder.glob("*.log")]
-            box.run("scancel", "--user", str(os.geteuid()))  # for the tests that follow
-            pytest.fail("\n".join(("nodes are not freed:", *found)))
-        time.sleep(0.02)
+    if not comes(
+        lambda: not box.ask("squeue", "--noheader") and box.ask(*states).split() == ["idle", "idle"]
+    ):
+        found = [box.ask("squeue"), box.ask("squeue", "--steps"), box.ask("sinfo", "--Node")]
+        found += [f"{log}\n{log.read_text()[-1500:]}" for log in box.folder.glob("*.log")]
+        box.run("scancel", "--user", str(os.geteuid()))  # for the tests that follow
+        pytest.fail("\n".join(("nodes are not freed:", *found)))
 
 
 def space_of(pid: int) -> Path | None:
@@ -147,11 +146,7 @@ def test_nodes_are_freed_when_their_step_is_ended_and_srun_does_nothing(box: Box
     for pid in runs:
         os.kill(pid, signal.SIGSTOP)
     box.run("scancel", "--signal=TERM", f"{held.job}.0")
-    until = time.monotonic() + PATIENCE_SECONDS
-    while runs_still := box.ask("squeue", "--noheader", "--format=%T") == "RUNNING":
-        if time.monotonic() > until:
-            break
-        time.sleep(0.02)
+    runs_still = not comes(lambda: box.ask("squeue", "--noheader", "--format=%T") != "RUNNING")
     for pid in runs:
         with suppress(ProcessLookupError):  # what the first one leaves is ended with it
             os.kill(pid, signal.SIGKILL)

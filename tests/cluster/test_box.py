@@ -4,18 +4,16 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import comes
+
 from . import box as module
 from .box import Box, BoxError
-
-PATIENCE_SECONDS = 60.0
-"""For what comes at once where the machine is not busy with other tests."""
 
 
 def processes_of(folder: Path) -> set[int]:
@@ -36,12 +34,8 @@ def read_of(pid: int, name: str) -> bytes:
 
 def left_of(folder: Path) -> list[str]:
     """What is still there, after having waited for it to go."""
-    until = time.monotonic() + PATIENCE_SECONDS
-    while left := [*map(str, processes_of(folder)), *([str(folder)] * folder.exists())]:
-        if time.monotonic() > until:
-            break
-        time.sleep(0.02)
-    return left
+    comes(lambda: not processes_of(folder) and not folder.exists())
+    return [*map(str, processes_of(folder)), *([str(folder)] * folder.exists())]
 
 
 def ports_of(box: Box) -> list[int]:
@@ -75,10 +69,7 @@ def test_what_a_job_started_ends_with_it() -> None:
 
 
 def await_state(box: Box, state: str) -> None:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while box.ask("squeue", "--noheader", "--format=%T") != state:
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    assert comes(lambda: box.ask("squeue", "--noheader", "--format=%T") == state)
 
 
 def test_it_ends_with_a_test_that_fails() -> None:

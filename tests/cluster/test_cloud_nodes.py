@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import flowos as fo
+from tests.waiting import comes
 
 from .box import Box
 from .cloud_nodes import (
@@ -18,7 +19,6 @@ from .cloud_nodes import (
     NODES,
     admin_comment,
     blocked_signals,
-    comes,
     down,
     flowos,
     log,

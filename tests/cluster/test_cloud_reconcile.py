@@ -5,11 +5,12 @@ import os
 import signal
 import time
 
+from tests.waiting import comes
+
 from .box import Box
 from .cloud_nodes import (
     NO_MORE,
     box_pid,
-    comes,
     down,
     flowos,
     log,

@@ -5,8 +5,10 @@ import os
 import subprocess
 from pathlib import Path
 
+from tests.waiting import comes
+
 from .box import FLOWOS, Box
-from .cloud_nodes import comes, down, log
+from .cloud_nodes import down, log
 
 POOL = """\
 [pools.cloud]

@@ -16,7 +16,6 @@ from flowos.model import Ask, Pool
 from tests.contract.test_providers import (  # noqa: F401 - tests that are collected here too
     DOUBLE,
     Heard,
-    comes,
     flow_of,
     held,
     on,
@@ -29,6 +28,7 @@ from tests.contract.test_providers import (  # noqa: F401 - tests that are colle
     test_what_a_pool_can_never_give_is_refused_at_once,
     test_who_asks_for_more_than_is_free_waits_and_hears_why,
 )
+from tests.waiting import comes
 
 from .box import Box
 from .test_box import processes_of, read_of

@@ -7,24 +7,22 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import PATIENCE_SECONDS, comes
+
 from .box import Box
-from .test_box import PATIENCE_SECONDS, processes_of, read_of
+from .test_box import processes_of, read_of
 
 DRIVES = Path(__file__).with_name("drives.py")
 
 
 def awaited(true: Callable[[], object], what: str) -> None:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not true():
-        assert time.monotonic() < until, what
-        time.sleep(0.02)
+    assert comes(true), what
 
 
 class Driver:

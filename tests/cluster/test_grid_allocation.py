@@ -5,7 +5,6 @@ import queue
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -14,10 +13,11 @@ import pytest
 from flowos.engine.launch._session import LaunchSession
 from flowos.engine.sge._allocation import SgeAllocation, allocate, cancel_sge_jobs
 from flowos.model import Ask, Pool, SliceRefused
+from tests.waiting import PATIENCE_SECONDS, comes
 
 from .grid import Grid
 from .test_allocation import GROUPS, ours_of
-from .test_box import PATIENCE_SECONDS, processes_of, read_of
+from .test_box import processes_of, read_of
 
 POOL = Pool(name="c", kind="sge", nodes=2, cores=4, queue="main.q", pe="nodes")
 SESSION = LaunchSession()
@@ -46,12 +46,10 @@ def cluster(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def await_free(grid: Grid) -> None:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while found := grid.ask("qstat", "-u", "*"):
-        if time.monotonic() > until:
-            grid.run("qdel", "-u", "*")  # for the tests that follow
-            pytest.fail(f"nodes are not freed: {found}")
-        time.sleep(0.05)
+    if not comes(lambda: grid.ask("qstat", "-u", "*") == ""):
+        found = grid.ask("qstat", "-u", "*")
+        grid.run("qdel", "-u", "*")  # for the tests that follow
+        pytest.fail(f"nodes are not freed: {found}")
 
 
 def hold(nodes: int = 2, pool: Pool = POOL) -> SgeAllocation:
@@ -188,10 +186,7 @@ def test_nodes_are_freed_while_grid_engine_itself_is_down(monkeypatch: pytest.Mo
         assert held.ended(1.0) is None
         held.free()
         assert held.ended()
-        until = time.monotonic() + PATIENCE_SECONDS
-        while any(KEEPER in read_of(p, "cmdline") for p in keepers):
-            assert time.monotonic() < until
-            time.sleep(0.02)
+        assert comes(lambda: not any(KEEPER in read_of(p, "cmdline") for p in keepers))
 
 
 @pytest.mark.parametrize("signum", GROUPS)

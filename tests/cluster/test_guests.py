@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 import flowos as fo
-from tests.guests import answer_of, comes, named_in, notebook
+from tests.guests import answer_of, named_in, notebook
+from tests.waiting import comes
 
 from .box import Box
 

@@ -1,13 +1,14 @@
 """Nodes that are apart differ in what machines differ in, and are lost as machines are."""
 
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import comes
+
 from .box import Box
-from .test_box import PATIENCE_SECONDS, left_of
+from .test_box import left_of
 
 CONNECTS = "import socket, sys; socket.create_connection((sys.argv[1], 6818), 1).close()"
 
@@ -24,12 +25,7 @@ def answers(box: Box, address: str) -> bool:
 
 
 def is_idle(box: Box, node: str) -> bool:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while box.ask("sinfo", "-hN", "-n", node, "-o", "%T") != "idle":
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.02)
-    return True
+    return comes(lambda: box.ask("sinfo", "-hN", "-n", node, "-o", "%T") == "idle")
 
 
 def test_they_start_three_times_and_leave_nothing() -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import comes
+
 from .box import Box
-from .cloud_nodes import comes, down
+from .cloud_nodes import down
 from .grid import Grid
 
 PROGRAM = Path(__file__).with_name("one_flow.py")

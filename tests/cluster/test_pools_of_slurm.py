@@ -6,12 +6,12 @@ import pwd
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 import flowos as fo
+from tests.waiting import comes
 
 from .box import Box
 
@@ -44,8 +44,7 @@ def test_a_pool_shows_the_nodes_that_the_cluster_has_for_it(box: Box) -> None:
 
 def test_a_pool_shows_its_users_and_storage(box: Box, folder: Path) -> None:
     holds = subprocess.Popen(("srun", "-N2", "sleep", "1000"), env={**os.environ, **box.variables})
-    while "RUNNING" not in box.ask("squeue", "--noheader", "--format=%T"):
-        time.sleep(0.02)
+    assert comes(lambda: "RUNNING" in box.ask("squeue", "--noheader", "--format=%T"))
     keys = ("nodes = 2", 'scratch = "/local"', f'shared = "{folder}"')
     Path("flowos.toml").write_text("\n".join(("[pools.c]", 'kind = "slurm"', *keys, "")))
     words = (FLOWOS, "pools", "--check", "--json")

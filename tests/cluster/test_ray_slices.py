@@ -18,7 +18,8 @@ import pytest
 
 import flowos as fo
 from flowos.engine import HeldSlice, HoldEvent
-from tests.guests import comes, named_in
+from tests.guests import named_in
+from tests.waiting import comes
 
 from .box import Box
 

@@ -12,7 +12,7 @@ import pytest
 import flowos as fo
 from flowos.engine import HeldSlice, Provider, SliceOptions, provider_of
 from flowos.model import Ask, Pool
-from tests.contract.test_providers import comes
+from tests.waiting import comes
 
 from .box import Box
 from .test_srun_launcher import HELLO

@@ -14,7 +14,8 @@ from tests.contract.test_changed_holds import (  # noqa: F401 - tests that are c
     test_a_wait_for_nodes_is_cancelled_from_another_thread,
     test_nodes_are_given_back_by_name,
 )
-from tests.contract.test_providers import DOUBLE, NAP, Heard, comes
+from tests.contract.test_providers import DOUBLE, NAP, Heard
+from tests.waiting import comes
 
 from .box import Box
 

@@ -16,8 +16,8 @@ import flowos as fo
 from flowos.engine import HeldSlice, Provider, SliceOptions, here, provider_of
 from flowos.engine._node import Node
 from flowos.model import Ask, Environment, EnvironmentRefused, Launch, LaunchFailed, Pool
-from tests.contract.test_providers import comes
 from tests.environments.conftest import make_busybox, squash
+from tests.waiting import comes
 
 from .box import Box
 from .test_box import processes_of, read_of
@@ -344,7 +344,7 @@ needs = fo.Needs(ranks=4, nodes=2)
 for where in (BARE, env):
     with HeldSlice(pool, Ask(nodes=2), SliceOptions(env=where)) as s:
         for mpi in ("openmpi", "mpich"):
-            # Between nodes, MPI_Finalize of Debian's MPICH 4.0.2 hangs in one of ten runs: docs/slurm.md
+            # Between nodes Debian's MPICH hangs in one of ten runs: docs/slurm.md
             tries = dict(limit_seconds=20.0, retries=8) if mpi == "mpich" else {}
             task = fo.command([shared / mpi], stdout="said", needs=needs, **tries)
             said = s.run(fo.flow_output(fo.gang(task, mpi=mpi)()))[0]

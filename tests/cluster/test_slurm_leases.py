@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import comes
+
 from .box import Box
 from .test_box import read_of
-from .test_slurm_records import FLOWOS, comes
+from .test_slurm_records import FLOWOS
 
 PROGRAM = """
 import os, sys

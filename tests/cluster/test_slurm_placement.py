@@ -11,7 +11,8 @@ import pytest
 import flowos as fo
 from flowos.engine import HeldSlice, HoldEvent, Provider, SliceOptions, provider_of
 from flowos.model import Ask, Pool
-from tests.contract.test_providers import comes, flow_of
+from tests.contract.test_providers import flow_of
+from tests.waiting import comes
 
 from .box import Box
 

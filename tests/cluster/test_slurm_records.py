@@ -5,15 +5,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.waiting import comes
+
 from .box import Box
-from .test_box import PATIENCE_SECONDS
 
 FLOWOS = str(Path(sys.executable).with_name("flowos"))
 HOLDS = """
@@ -45,14 +45,7 @@ def cluster(box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     lines = ("[pools.c]", 'kind = "slurm"', "nodes = 2", f'shared = "{box.shared}"')
     Path("flowos.toml").write_text("\n".join((*lines, "[pools.c.price]", "per_node_hour = 36")))
     yield
-    comes(lambda: box.ask("squeue", "--noheader") == "")
-
-
-def comes(true: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not true():
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    assert comes(lambda: box.ask("squeue", "--noheader") == "")
 
 
 @pytest.fixture

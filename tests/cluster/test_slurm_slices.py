@@ -23,7 +23,6 @@ from flowos.model import Ask, Exited, Launch, Pool
 from tests.contract.test_providers import (  # noqa: F401 - tests that are collected here too
     DOUBLE,
     Heard,
-    comes,
     flow_of,
     held,
     on,
@@ -51,6 +50,7 @@ from tests.contract.test_providers import (  # noqa: F401 - tests that are colle
     test_what_was_freed_or_never_was_is_lost_with_a_reason,
     test_who_asks_for_more_than_is_free_waits_and_hears_why,
 )
+from tests.waiting import comes
 
 from .box import Box
 from .on_nodes import (  # noqa: F401 - tests that are collected here too

@@ -9,8 +9,9 @@ import pytest
 import flowos as fo
 from flowos.engine import CancelToken, Held, Provider
 from flowos.model import Ask
+from tests.waiting import PATIENCE_SECONDS
 
-from .test_providers import PATIENCE_SECONDS, Heard, names
+from .test_providers import Heard, names
 from .test_providers import provider as provider
 from .test_providers import several as several
 

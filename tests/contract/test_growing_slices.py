@@ -14,8 +14,9 @@ import flowos as fo
 from flowos.engine import GrowingSlice, HoldEvent, Provider, SliceOptions, provider_of
 from flowos.model import Ask
 from flowos.plan import NodeRange
+from tests.waiting import PATIENCE_SECONDS, comes
 
-from .test_providers import DOUBLE, NAP, PATIENCE_SECONDS, Heard, comes, flow_of, pool
+from .test_providers import DOUBLE, NAP, Heard, flow_of, pool
 
 
 def grows(

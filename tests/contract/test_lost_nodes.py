@@ -8,8 +8,9 @@ import pytest
 import flowos as fo
 from flowos.engine import HeldSlice, SliceOptions, provider_of
 from flowos.model import Ask
+from tests.waiting import comes
 
-from .test_providers import AWAITS, DOUBLE, NAP, Heard, comes, flow_of, on, pool, touched_once
+from .test_providers import AWAITS, DOUBLE, NAP, Heard, flow_of, on, pool, touched_once
 
 
 def test_a_fake_pool_waits_and_refuses_as_its_script_says() -> None:

@@ -18,8 +18,8 @@ from flowos.engine import (
     provider_of,
 )
 from flowos.model import Ask, Launch, Lost, Pool, PoolKind
+from tests.waiting import PATIENCE_SECONDS, comes
 
-PATIENCE_SECONDS = 30.0
 KINDS: tuple[PoolKind, ...] = ("local", "fake")
 
 
@@ -35,15 +35,6 @@ class Heard:
     @property
     def whats(self) -> list[str]:
         return [event.what for event in self.events]
-
-
-def comes(true: Callable[[], bool]) -> bool:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not true():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.005)
-    return True
 
 
 _pools = iter(range(1_000_000))

@@ -27,6 +27,7 @@ from flowos.engine import Ready, here, remove_tree
 from flowos.engine.environments._unpacked import unpacked_folder
 from flowos.model import BARE, Environment, EnvironmentRefused, Form, Launch, Pairs
 from flowos.operations import image
+from tests.waiting import PATIENCE_SECONDS, comes
 
 # fmt: off
 APPLETS = (
@@ -75,8 +76,6 @@ class Place:
     def __str__(self) -> str:
         return f"{self.runtime} {self.form}" if self.form else self.runtime
 
-
-PATIENCE_SECONDS = 60.0
 
 PLACES: tuple[tuple[str, Form | None], ...] = (
     ("bare", None),
@@ -328,10 +327,7 @@ def words_of(pid: int) -> str:
 
 def all_gone(pids: Sequence[int]) -> bool:
     """Waits for their end."""
-    until = time.monotonic() + PATIENCE_SECONDS
-    while any(map(words_of, pids)) and time.monotonic() < until:
-        time.sleep(0.02)
-    return not any(map(words_of, pids))
+    return comes(lambda: not any(map(words_of, pids)))
 
 
 def open_descriptors() -> list[str]:

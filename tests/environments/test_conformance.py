@@ -24,8 +24,9 @@ from flowos.model import (
     RuntimeFailed,
     to_plain,
 )
+from tests.waiting import PATIENCE_SECONDS, numbers_in
 
-from .conftest import INSIDE, PATIENCE_SECONDS, Place, all_gone, descendants
+from .conftest import INSIDE, Place, all_gone, descendants
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
@@ -64,16 +65,6 @@ def reason(outcome: Outcome) -> str:
     assert "Traceback" not in outcome.end.reason
     assert "\n" not in outcome.end.reason
     return outcome.end.reason
-
-
-def numbers_in(path: Path, count: int) -> list[int]:
-    """Wait until that many numbers stand in the file."""
-    until = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < until:
-        if path.exists() and len(found := path.read_text().split()) >= count:
-            return [int(word) for word in found[:count]]
-        time.sleep(0.01)
-    raise AssertionError(f"{path} never got {count} numbers")
 
 
 class Busy:

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,11 +11,11 @@ import pytest
 
 from flowos.engine import Here, here
 from flowos.model import Environment, Exited, Launch, RuntimeFailed
+from tests.waiting import PATIENCE_SECONDS, comes
 
 from .conftest import (
     HAS_APPTAINER,
     INSIDE,
-    PATIENCE_SECONDS,
     Images,
     all_gone,
     descendants,
@@ -29,10 +28,7 @@ BY_FUSE = ("ch-run", "bwrap", *("apptainer",) * HAS_APPTAINER)
 
 
 def await_file(path: Path) -> None:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not path.exists():
-        assert time.monotonic() < until, f"no {path} within {PATIENCE_SECONDS} s"
-        time.sleep(0.01)
+    assert comes(path.exists), f"{path} never came"
 
 
 def fuse_servers() -> set[int]:

@@ -5,7 +5,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
@@ -26,6 +25,7 @@ from flowos.model import (
     RuntimeFailed,
     TaskFailed,
 )
+from tests.waiting import PATIENCE_SECONDS, numbers_in
 
 from .conftest import (
     INSIDE,
@@ -35,8 +35,6 @@ from .conftest import (
     ready_or_skip,
     words_of,
 )
-
-PATIENCE_SECONDS = 60.0
 
 RUNTIMES: tuple[tuple[str, Form], ...] = (
     ("ch-run", "folder"),
@@ -158,18 +156,9 @@ def gang(env: Environment, *argv: object) -> Launch:
     )
 
 
-def pids_in(path: Path, count: int) -> list[int]:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < until:
-        if path.exists() and len(found := path.read_text().split()) >= count:
-            return [int(word) for word in found]
-        time.sleep(0.01)
-    raise AssertionError(f"{path} never got {count} numbers")
-
-
 def two_that_wait(env: Environment, mpi: Mpi, file: Path) -> tuple[RunningProcess, list[int]]:
     running = here().start(gang(env, mpi.hello, file), launcher=mpi.launcher, mpirun=mpi.mpirun)
-    return running, pids_in(file, 2)
+    return running, numbers_in(file, 2)
 
 
 def shared_memory() -> set[Path]:
@@ -270,7 +259,7 @@ def test_ctrl_c_ends_the_ranks_of_exec(debian: Path, mpi: Mpi, tmp_path: Path) -
     words = ["exec", "--env", f"{debian}@ch-run", *options, "--", str(mpi.hello)]
     words.append(str(tmp_path / "pids"))
     process = subprocess.Popen([flowos(), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    ranks = pids_in(tmp_path / "pids", 2)
+    ranks = numbers_in(tmp_path / "pids", 2)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode >= 125

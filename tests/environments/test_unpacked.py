@@ -16,12 +16,11 @@ from flowos.engine.environments._tries import tiny_folder
 from flowos.engine.environments._unpacked import unpacked
 from flowos.engine.launch._session import LaunchSession
 from flowos.model import Environment, EnvironmentRefused, Image, Launch, Tried
+from tests.waiting import PATIENCE_SECONDS
 
 from .conftest import INSIDE, squash
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
-
-PATIENCE_SECONDS = 60.0
 
 
 def said_in(ready: Ready, *argv: str) -> str:

@@ -22,11 +22,10 @@ from flowos.cli import main
 from flowos.engine import here
 from flowos.model import Launch
 from flowos.store import open_store
+from tests.waiting import PATIENCE_SECONDS
 
 Flowos = Callable[..., subprocess.CompletedProcess[str]]
 MadeOnce = Callable[[str, Callable[[Path], None]], Path]
-
-PATIENCE_SECONDS = 30.0
 
 
 @pytest.fixture

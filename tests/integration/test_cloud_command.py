@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import PATIENCE_SECONDS
+
 FLOWOS = str(Path(sys.executable).with_name("flowos"))
 TABLE = '[cloud.a]\ndriver = "fake"\nfolder = "{0}"\nuser_data = "{0}/boot"\nlog = "{0}/log"\n'
-PATIENCE_SECONDS = 60.0
 
 
 @pytest.fixture(autouse=True)

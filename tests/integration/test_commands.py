@@ -16,9 +16,9 @@ import pytest
 from flowos.cli._commands import COMMANDS
 from flowos.report import read_json
 from flowos.store import open_store
+from tests.waiting import PATIENCE_SECONDS
 
 Flowos = Callable[..., subprocess.CompletedProcess[str]]
-PATIENCE_SECONDS = 60.0
 
 
 def test_a_measurement_is_kept_listed_shown_compared_and_reported(

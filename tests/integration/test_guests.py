@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import flowos as fo
-from tests.guests import FLOWOS, answer_of, comes, named_in, notebook
+from tests.guests import FLOWOS, answer_of, named_in, notebook
+from tests.waiting import comes
 
 NOTEBOOK = ["4950 here\n"]
 SUM = sum(sum(range(i)) for i in range(20))

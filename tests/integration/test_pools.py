@@ -14,8 +14,8 @@ import flowos as fo
 from flowos.engine import HoldEvent
 from flowos.operations.settings import settings_page
 from flowos.operations.settings_file import load_settings, settings_file
+from tests.waiting import PATIENCE_SECONDS
 
-PATIENCE_SECONDS = 60.0
 FLOWOS = str(Path(sys.executable).with_name("flowos"))
 TOML = """
 [pools.test]

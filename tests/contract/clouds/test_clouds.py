@@ -4,7 +4,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +14,11 @@ from libcloud.compute.drivers.ec2 import EC2NodeDriver
 from flowos.engine import Machines, open_cloud
 from flowos.model import Cloud, CloudError, CloudRefusal, Vm, VmOrder
 from flowos.plan import nonce_at
+from tests.waiting import comes
 
 from .ec2_server import IMAGE, Ec2Server
 
 BOOT = "echo @NODE@ of @CLUSTER@, @NONCE@ >@FOLDER@/said-@NODE@; exec sleep 1000\n"
-PATIENCE_SECONDS = 30.0
 
 
 @pytest.fixture(scope="module")
@@ -156,15 +156,6 @@ def test_a_fake_machine_runs_its_script_in_a_session_of_its_own(
     assert again == vm, "one machine for an order, however often it comes"
     assert cloud.end(vm) is None
     assert not [path for path in (tmp_path / "machines").iterdir() if path.suffix != ".log"]
-
-
-def comes(true: Callable[[], bool]) -> bool:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not true():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def test_a_fake_cloud_answers_what_its_table_says(tmp_path: Path, boot: Path) -> None:

@@ -15,8 +15,8 @@ import flowos as fo
 from flowos.engine import here
 from flowos.engine.local._processors import usable_cores
 from flowos.model import flow_input
+from tests.waiting import PATIENCE_SECONDS
 
-PATIENCE_SECONDS = 60.0
 CORES = usable_cores()
 
 Way = Literal["thread", "inline"]

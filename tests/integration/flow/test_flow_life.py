@@ -9,7 +9,6 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -17,10 +16,10 @@ import pytest
 
 import flowos as fo
 from flowos.model import flow_input
+from tests.waiting import PATIENCE_SECONDS, comes
 
 Way = Literal["thread", "process", "inline"]
 WAYS: tuple[Way, ...] = ("thread", "inline", "process")
-PATIENCE_SECONDS = 30.0
 SECONDS = float(f"300.{os.getpid()}")
 """No other process of this machine sleeps just as long."""
 
@@ -50,13 +49,6 @@ def integer(name: str = "a") -> Any:
 def helpers() -> list[str]:
     names = [t.name for t in threading.enumerate()]
     return [name for name in names if re.fullmatch(r"flowos-\d+", name)]
-
-
-def comes(wanted: Callable[[], object]) -> bool:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not wanted() and time.monotonic() < until:
-        time.sleep(0.01)
-    return bool(wanted())
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -8,8 +8,7 @@ import pytest
 
 import flowos as fo
 from flowos.model import flow_input
-
-PATIENCE_SECONDS = 30.0
+from tests.waiting import PATIENCE_SECONDS
 
 
 def integer(name: str = "a") -> Any:

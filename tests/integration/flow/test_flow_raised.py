@@ -15,10 +15,10 @@ import pytest
 
 import flowos as fo
 from flowos.model import flow_input
+from tests.waiting import PATIENCE_SECONDS
 
 Way = Literal["thread", "process", "inline"]
 WAYS: tuple[Way, ...] = ("thread", "inline", "process")
-PATIENCE_SECONDS = 30.0
 
 
 class Own(BaseException):

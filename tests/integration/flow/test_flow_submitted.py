@@ -13,10 +13,10 @@ from typing import Any, Literal
 import pytest
 
 import flowos as fo
+from tests.waiting import PATIENCE_SECONDS, comes
 
 Way = Literal["thread", "process", "inline"]
 WAYS: tuple[Way, ...] = ("thread", "inline", "process")
-PATIENCE_SECONDS = 60.0
 
 
 @fo.task
@@ -52,13 +52,6 @@ def integer(name: str = "a") -> Any:
 
 def text(name: str = "path") -> Any:
     return fo.flow_input(name, fo.str_)
-
-
-def comes(path: Path) -> bool:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not path.exists() and time.monotonic() < until:
-        time.sleep(0.005)
-    return path.exists()
 
 
 def napping() -> fo.Flow:
@@ -137,7 +130,7 @@ def test_a_run_without_tasks_is_done_at_once() -> None:
 def test_free_ends_what_was_submitted(way: Way, tmp_path: Path) -> None:
     s = fo.slice(wait_for(text()), workers=way, cores=2)
     runs = [s.submit(str(tmp_path / str(i))) for i in range(10)]
-    assert comes(tmp_path / "0.begun")
+    assert comes((tmp_path / "0.begun").exists)
     for i in (0, 1):
         threading.Timer(0.5, (tmp_path / str(i)).touch).start()
     s.free()

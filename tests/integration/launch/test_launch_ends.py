@@ -22,8 +22,9 @@ from flowos.model import (
     Outcome,
     RuntimeFailed,
 )
+from tests.waiting import PATIENCE_SECONDS, numbers_in
 
-from .launched import PATIENCE_SECONDS, all_gone, lives, numbers_in
+from .launched import all_gone, lives
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
 

@@ -15,8 +15,9 @@ from flowos.engine.launch import _init_program, _run_folders
 from flowos.engine.launch._init_program import digest_of, find_init, find_or_compile, runs
 from flowos.engine.launch._private_dirs import complaint_about
 from flowos.model import Launch, LaunchFailed
+from tests.waiting import numbers_in
 
-from .launched import all_gone, is_removed, numbers_in
+from .launched import all_gone, is_removed
 
 SOURCES = Path(_init_program.__file__).parents[1] / "init"
 

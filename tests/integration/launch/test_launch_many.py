@@ -15,10 +15,9 @@ import pytest
 from flowos.engine import here
 from flowos.engine.launch._running import RunningProcess
 from flowos.model import BARE, Exited, Killed, Launch, LaunchFailed, Outcome
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
-
-PATIENCE_SECONDS = 60.0
 
 
 def sh(script: str) -> Launch:

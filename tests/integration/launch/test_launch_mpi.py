@@ -20,8 +20,9 @@ from flowos.model import (
     Pairs,
     RuntimeFailed,
 )
+from tests.waiting import PATIENCE_SECONDS, numbers_in
 
-from .launched import PATIENCE_SECONDS, all_gone, numbers_in
+from .launched import all_gone
 
 CPUS = len(os.sched_getaffinity(0))
 

@@ -10,6 +10,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from tests.waiting import PATIENCE_SECONDS
+
 OPTIONS = (
     "--headless",
     "--no-sandbox",  # which it has not as root
@@ -18,7 +20,6 @@ OPTIONS = (
     "--hide-scrollbars",
     "--remote-debugging-pipe",
 )
-PATIENCE_SECONDS = 60
 
 
 class Browser:

@@ -18,8 +18,9 @@ import pytest
 
 from flowos.model import Process, SliceUse, to_plain
 from flowos.store import open_store
+from tests.waiting import PATIENCE_SECONDS
 
-from .served import PATIENCE_SECONDS, Served
+from .served import Served
 
 Flowos = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -19,9 +19,10 @@ import pytest
 from flowos.model import Process, SliceUse
 from flowos.report import read_json
 from flowos.store import open_store
+from tests.waiting import PATIENCE_SECONDS
 
 from .browser import Browser
-from .served import PATIENCE_SECONDS, Served
+from .served import Served
 
 RUN = Path(__file__).parents[2] / "data/run.json"
 SIZES = [(1400, "light"), (1400, "dark"), (400, "light"), (400, "dark")]

@@ -1,15 +1,12 @@
 """Processes below one, and slices of one task."""
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import flowos as fo
-
-PATIENCE_SECONDS = 30.0
-"""Less than what is to be gone would sleep."""
+from tests.waiting import PATIENCE_SECONDS, comes
 
 
 def parents() -> dict[int, int]:
@@ -37,20 +34,12 @@ def descendants(pid: int) -> set[int]:
 
 
 def gone(pids: set[int], seconds: float = PATIENCE_SECONDS) -> bool:
-    until = time.monotonic() + seconds
-    while pids & parents().keys():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.02)
-    return True
+    return comes(lambda: not pids & parents().keys(), seconds)
 
 
 def await_file(path: Path) -> str:
     """What stands in it, once it is there; it is to be put there by a rename."""
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not path.exists():
-        assert time.monotonic() < until, f"{path} never came"
-        time.sleep(0.01)
+    assert comes(path.exists), f"{path} never came"
     return path.read_text()
 
 

@@ -16,8 +16,9 @@ from flowos.engine.flow._inside import Surroundings
 from flowos.engine.flow._kernel import Halt
 from flowos.engine.workers._process_lanes import ProcessLanes
 from flowos.plan import compile_flow
+from tests.waiting import PATIENCE_SECONDS
 
-from .shared import PATIENCE_SECONDS, await_file, descendants, gone, one, same, task, tell_pid
+from .shared import await_file, descendants, gone, one, same, task, tell_pid
 
 
 def sleeps(path: Any) -> Any:

@@ -20,8 +20,9 @@ from flowos.engine.flow._inside import Surroundings
 from flowos.engine.workers._process_lanes import ProcessLanes
 from flowos.model import LaunchFailed
 from flowos.plan import compile_flow
+from tests.waiting import PATIENCE_SECONDS
 
-from .shared import PATIENCE_SECONDS, await_file, descendants, gone, one, same, task, tell_pid
+from .shared import await_file, descendants, gone, one, same, task, tell_pid
 
 
 def die(how: object) -> object:

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import flowos as fo
+from tests.waiting import PATIENCE_SECONDS
 
-from .shared import PATIENCE_SECONDS, await_file, descendants, gone, tell_pid
+from .shared import await_file, descendants, gone, tell_pid
 
 LONG_SECONDS = 600.0
 

@@ -1,0 +1,29 @@
+"""To wait in a test for what another process does."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+PATIENCE_SECONDS = 50
+"""A busy machine takes long; what has to be ended would go on for at least a minute."""
+
+
+def comes(true: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> bool:
+    """Asks until it is so; a fourth of the time at most, as others need the processors."""
+    until = time.monotonic() + seconds
+    while True:
+        asked = time.monotonic()
+        if true():
+            return True
+        answered = time.monotonic()
+        if answered > until:
+            return False
+        time.sleep(min(0.25, max(0.005, 3 * (answered - asked))))
+
+
+def numbers_in(path: Path, count: int) -> list[int]:
+    """So many, once they stand in the file."""
+    assert comes(lambda: path.exists() and len(path.read_text().split()) >= count), (
+        f"{path} never got {count} numbers"
+    )
+    return [int(word) for word in path.read_text().split()[:count]]
