@@ -26,7 +26,7 @@ stream.elements_for = lambda facts: 1 << 21
 stream.COMPARED_REPEATS = dict.fromkeys(stream.COMPARED_REPEATS, "3")
 sys.exit(main(sys.argv[1:]))
 """
-"""STREAM of seconds instead of minutes: its figures say nothing then, and nobody asks for them."""
+"""STREAM in seconds instead of minutes. Its figures say nothing then."""
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ char** read_environment(int folder) {
   if (text == NULL) return NULL;
   char* passes = read_file(folder, "passes", &passes_size);
   if (passes == NULL && errno != ENOENT) return NULL;
-  variables = merge(text, size, passes, passes_size);
+  variables = merge(text, size, passes == NULL ? "" : passes, passes_size);
   free(passes);
   return variables;
 }
