@@ -18,6 +18,8 @@ one that has not come after `resume_seconds`.
 `Box(files={"gres.conf": "NodeName=n1 Name=fpga Count=2"})`: more files next to slurm.conf. Nodes
 have what gres.conf counts.
 
+`Box(accounting=True)`: with slurmdbd, its database, and what tasks use.
+
 `Box(apart=True)`: each node has its own address, link, processes, host name, /tmp and /dev/shm, as
 machines have. `box.shared` is the one folder that all see, through a file system for each, so that
 neither FIFOs nor locks cross it; `shared_mib` is its size. What talks to it has to be started by
@@ -65,8 +67,6 @@ StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool/%n
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SlurmdParameters=config_overrides
@@ -78,6 +78,32 @@ SlurmdTimeout=10
 InactiveLimit=0
 TreeWidth=65533
 MailProg=/bin/true
+"""
+NO_ACCOUNTING = """\
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+"""
+ACCOUNTING = """\
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=task=1
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost={host}
+AccountingStoragePort={port}
+AccountingStoragePass={folder}/munge.sock
+"""
+SLURMDBD = """\
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.sock
+DbdHost={host}
+DbdPort={port}
+SlurmUser={user}
+PluginDir={plugins}
+PidFile={folder}/slurmdbd.pid
+LogFile={folder}/slurmdbd.log
+StorageType=accounting_storage/mysql
+StorageHost=127.0.0.1
+StoragePort={database}
+StorageUser={user}
 """
 NODE = "NodeName={name} {address} CPUs={cores} RealMemory={memory}\n"
 PARTITION = "PartitionName=main Nodes={nodes} Default=YES MaxTime=60 State=UP\n"
@@ -148,6 +174,7 @@ class Box:
         self,
         nodes: int = 2,
         *,
+        accounting: bool = False,
         apart: bool = False,
         cloud: int = 0,
         resume_seconds: int = 60,
@@ -157,14 +184,14 @@ class Box:
     ) -> None:
         self.nodes = tuple(f"n{number}" for number in range(1, nodes + 1))
         self.cloud = tuple(f"c{number}" for number in range(1, cloud + 1))
-        self.apart = apart
+        self.apart, self._accounting = apart, accounting
         self._resume_seconds, self._conf = resume_seconds, conf
         self._files = files or {}
         self._shared_mib = {"FLOWOS_BOX_SHARED_MIB": str(shared_mib)} if shared_mib else {}
         # a short path, for the socket; in /tmp, which nodes that are apart lay another one over
         self.folder = Path(tempfile.mkdtemp(prefix=f"flowos-{self.name}-", dir="/tmp"))
         self.shared = self.folder / "shared"
-        self._ports = [reserved_port() for _ in range(nodes + cloud + 1)]
+        self._ports = [reserved_port() for _ in range(nodes + cloud + 3)]
         self._first: subprocess.Popen[str] | None = None
 
     @property
@@ -266,15 +293,26 @@ class Box:
 
     def _write(self) -> None:
         controller, *ports = (port.getsockname()[1] for port in self._ports)
+        slurmdbd, database = ports[-2:]
+        host = "ctl" if self.apart else "localhost"
+        words = {
+            "user": pwd.getpwuid(os.geteuid()).pw_name,
+            "folder": self.folder,
+            "plugins": plugins(),
+        }
         conf = CONF.format(
-            host="ctl(10.77.0.254)" if self.apart else "localhost(127.0.0.1)",
-            user=pwd.getpwuid(os.geteuid()).pw_name,
-            folder=self.folder,
-            plugins=plugins(),
+            host=f"{host}({'10.77.0.254' if self.apart else '127.0.0.1'})",
             controller=controller,
+            **words,
         )
+        by = {"host": host, "port": slurmdbd, **words}
+        conf += (ACCOUNTING if self._accounting else NO_ACCOUNTING).format(**by)
+        if self._accounting:
+            settings = self.folder / "slurmdbd.conf"
+            settings.touch(0o600)
+            settings.write_text(SLURMDBD.format(database=database, **by))
         every = (*self.nodes, *self.cloud)
-        for number, (name, port) in enumerate(zip(every, ports, strict=True), 1):
+        for number, (name, port) in enumerate(zip(every, ports[:-2], strict=True), 1):
             address = f"NodeHostname=localhost NodeAddr=127.0.0.1 Port={port}"
             address = f"NodeAddr=10.77.0.{number} Port=6818" if self.apart else address
             address += " State=CLOUD" * (name in self.cloud)

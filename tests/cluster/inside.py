@@ -150,9 +150,30 @@ class Cluster:
 
     def _start_controller(self) -> None:
         self._start_munged()
+        if (self.folder / "slurmdbd.conf").exists():
+            self._start_accounting()
         start(which("slurmctld"), "-D", "-c")
         ping = (which("scontrol"), "ping")
         self._await(lambda: " UP" in said(*ping), "slurmctld does not answer")
+
+    def _start_accounting(self) -> None:
+        conf = (self.folder / "slurmdbd.conf").read_text()
+        port = int(dict(line.split("=", 1) for line in conf.splitlines())["StoragePort"])
+        server, data = Path(which("mariadbd")), self.folder / "database"
+        data.mkdir()
+        start(
+            *(str(server), "--no-defaults", f"--basedir={server.parents[1]}"),
+            *(f"--datadir={data}", f"--socket={data}/socket", f"--pid-file={data}/pid"),
+            *("--bind-address=127.0.0.1", f"--port={port}", "--skip-grant-tables"),
+            *("--innodb-log-file-size=4M", "--innodb-buffer-pool-size=16M"),
+            *("--innodb-flush-log-at-trx-commit=0", f"--log-error={self.folder}/mariadbd.log"),
+            *("--user=root",) * (os.geteuid() == 0),
+        )
+        self._await(lambda: listens(port), "mariadbd does not answer")
+        start(which("slurmdbd"), "-D")
+        asks = (which("sacctmgr"), "--noheader", "list", "cluster")
+        done = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self._await(lambda: not subprocess.run(asks, **done).returncode, "no slurmdbd answers")
 
     def _is_idle(self) -> bool:
         states = (which("sinfo"), "--noheader", "--Node", "--partition=main", "--format=%T")
@@ -276,6 +297,11 @@ def must(*words: str, given: str = "") -> None:
 
 def said(*words: str) -> str:
     return subprocess.run(words, capture_output=True, text=True).stdout
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as tried:
+        return not tried.connect_ex(("127.0.0.1", port))
 
 
 def say(line: str) -> None:

@@ -23,10 +23,11 @@ def asked_words(ask: Ask, seconds_of: Callable[[float], str] = _plain_seconds) -
 
 
 def accounted_words(accounts: SliceAccounts) -> str:
-    """What Slurm accounted for the jobs of a slice."""
+    """What Slurm accounted for the jobs of a slice. TRES: Slurm's trackable resources."""
     has = accounts
     words = [] if has.cpu_seconds is None else [f"{has.cpu_seconds:g} s of cpu"]
     words += [] if has.max_rss_bytes is None else [f"{has.max_rss_bytes / 1e6:.0f} MB at most"]
     words += [] if has.joules is None else [f"{has.joules:g} J"]
-    words += [f"{name} {amount:g}" for name, amount in has.tres]
+    given = " ".join(f"{name}={amount:g}" for name, amount in has.tres)
+    words += [f"TRES-seconds {given}"] * bool(given)
     return ", ".join(words) or "nothing that it measures"

@@ -186,7 +186,7 @@ def test_slices_that_are_over_say_how_long_they_were_held_and_why_they_ended() -
     assert "10:01:00</time>" in page
     assert "10:00:00</time> asked for 2 nodes" in page
     assert "jobs 71, 72" in page
-    assert "accounted by Slurm: 720 s of cpu, 5.5 J, node 180" in page
+    assert "accounted by Slurm: 720 s of cpu, 5.5 J, TRES-seconds node=180" in page
 
 
 def test_times_that_no_slice_has_are_none_of_a_page() -> None:
