@@ -18,7 +18,7 @@ one that has not come after `resume_seconds`.
 `Box(files={"gres.conf": "NodeName=n1 Name=fpga Count=2"})`: more files next to slurm.conf. Nodes
 have what gres.conf counts.
 
-`Box(accounting=True)`: with slurmdbd, its database, and what tasks use.
+`AccountingBox()`: with slurmdbd, its database, and what tasks use.
 
 `Box(apart=True)`: each node has its own address, link, processes, host name, /tmp and /dev/shm, as
 machines have. `box.shared` is the one folder that all see, through a file system for each, so that
@@ -51,7 +51,7 @@ CORES, MEMORY_MIB = 4, 4000
 
 CONF = """\
 ClusterName=box
-SlurmctldHost={host}
+SlurmctldHost={host}({address})
 SlurmctldPort={controller}
 SlurmUser={user}
 SlurmdUser={user}
@@ -88,14 +88,14 @@ JobAcctGatherType=jobacct_gather/linux
 JobAcctGatherFrequency=task=1
 AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost={host}
-AccountingStoragePort={port}
+AccountingStoragePort={slurmdbd}
 AccountingStoragePass={folder}/munge.sock
 """
 SLURMDBD = """\
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge.sock
 DbdHost={host}
-DbdPort={port}
+DbdPort={slurmdbd}
 SlurmUser={user}
 PluginDir={plugins}
 PidFile={folder}/slurmdbd.pid
@@ -169,12 +169,12 @@ class Box:
     """A running Slurm. nodes: their names."""
 
     name = "slurm"
+    accounting = False
 
     def __init__(
         self,
         nodes: int = 2,
         *,
-        accounting: bool = False,
         apart: bool = False,
         cloud: int = 0,
         resume_seconds: int = 60,
@@ -184,7 +184,7 @@ class Box:
     ) -> None:
         self.nodes = tuple(f"n{number}" for number in range(1, nodes + 1))
         self.cloud = tuple(f"c{number}" for number in range(1, cloud + 1))
-        self.apart, self._accounting = apart, accounting
+        self.apart = apart
         self._resume_seconds, self._conf = resume_seconds, conf
         self._files = files or {}
         self._shared_mib = {"FLOWOS_BOX_SHARED_MIB": str(shared_mib)} if shared_mib else {}
@@ -292,27 +292,23 @@ class Box:
             raise BoxError(said)
 
     def _write(self) -> None:
-        controller, *ports = (port.getsockname()[1] for port in self._ports)
-        slurmdbd, database = ports[-2:]
-        host = "ctl" if self.apart else "localhost"
+        controller, slurmdbd, database, *ports = (port.getsockname()[1] for port in self._ports)
         words = {
+            "host": "ctl" if self.apart else "localhost",
+            "address": "10.77.0.254" if self.apart else "127.0.0.1",
             "user": pwd.getpwuid(os.geteuid()).pw_name,
             "folder": self.folder,
             "plugins": plugins(),
+            "controller": controller,
+            "slurmdbd": slurmdbd,
+            "database": database,
         }
-        conf = CONF.format(
-            host=f"{host}({'10.77.0.254' if self.apart else '127.0.0.1'})",
-            controller=controller,
-            **words,
-        )
-        by = {"host": host, "port": slurmdbd, **words}
-        conf += (ACCOUNTING if self._accounting else NO_ACCOUNTING).format(**by)
-        if self._accounting:
-            settings = self.folder / "slurmdbd.conf"
-            settings.touch(0o600)
-            settings.write_text(SLURMDBD.format(database=database, **by))
+        conf = CONF.format(**words)
+        conf += (ACCOUNTING if self.accounting else NO_ACCOUNTING).format(**words)
+        if self.accounting:
+            self._write_secret("slurmdbd.conf", SLURMDBD.format(**words).encode())
         every = (*self.nodes, *self.cloud)
-        for number, (name, port) in enumerate(zip(every, ports[:-2], strict=True), 1):
+        for number, (name, port) in enumerate(zip(every, ports, strict=True), 1):
             address = f"NodeHostname=localhost NodeAddr=127.0.0.1 Port={port}"
             address = f"NodeAddr=10.77.0.{number} Port=6818" if self.apart else address
             address += " State=CLOUD" * (name in self.cloud)
@@ -333,9 +329,12 @@ class Box:
                 (place / file).write_text(lines)
             (place / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")  # finding out may fail
             (place / "mpi.conf").write_text(f"PMIxCliTmpDirBase={place}/tmp\n")  # /tmp is shared
-        key = self.folder / "munge.key"
-        key.touch(0o600)
-        key.write_bytes(os.urandom(1024))
+        self._write_secret("munge.key", os.urandom(1024))
+
+    def _write_secret(self, name: str, data: bytes) -> None:
+        file = self.folder / name
+        file.touch(0o600)
+        file.write_bytes(data)
 
     @property
     def _gres(self) -> str:
@@ -364,6 +363,10 @@ class Box:
         return CLOUD.format(
             nodes=",".join(self.cloud), folder=self.folder, patience=self._resume_seconds
         )
+
+
+class AccountingBox(Box):
+    accounting = True
 
 
 def reserved_port() -> socket.socket:

@@ -171,9 +171,8 @@ class Cluster:
         )
         self._await(lambda: listens(port), "mariadbd does not answer")
         start(which("slurmdbd"), "-D")
-        asks = (which("sacctmgr"), "--noheader", "list", "cluster")
-        done = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        self._await(lambda: not subprocess.run(asks, **done).returncode, "no slurmdbd answers")
+        asks = (which("sacctmgr"), "list", "cluster")
+        self._await(lambda: "Cluster" in said(*asks), "slurmdbd does not answer")
 
     def _is_idle(self) -> bool:
         states = (which("sinfo"), "--noheader", "--Node", "--partition=main", "--format=%T")

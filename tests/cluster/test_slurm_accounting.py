@@ -1,4 +1,4 @@
-"""What slurmdbd accounts for a slice and for the users of a pool, beside what FlowOS counts."""
+"""What slurmdbd accounts for a slice and for the users of a pool, next to what FlowOS counts."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import pytest
 
 from tests.waiting import comes
 
-from .box import Box
+from .box import AccountingBox, Box
 
 FLOWOS = str(Path(sys.executable).with_name("flowos"))
 USER = pwd.getpwuid(os.geteuid()).pw_name
@@ -41,7 +41,7 @@ with fo.slice(flow, pool="c", nodes=2) as s:
 
 @pytest.fixture(scope="module")
 def accounts(namespaces: None) -> Iterator[Box]:  # noqa: ARG001
-    with Box(accounting=True) as box:
+    with AccountingBox() as box:
         yield box
 
 

@@ -1,14 +1,20 @@
 """Where an answer cannot be written: a full disk, a closed pipe. JSON that every reader takes."""
 
+import fcntl
 import json
 import os
+import signal
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
+
+from tests.waiting import comes
 
 Flowos = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -165,3 +171,36 @@ def test_what_a_flow_file_leaves_open_is_written(flowos_process: Flowos, tmp_pat
     )
     flowos_process("run", "flow.py", "a=1234567")
     assert (tmp_path / "out").read_text() == "1234567"
+
+
+PIPE_BYTES = 1 << 16
+WRITES_MORE_THAN_FITS = f"""
+import os
+import flowos as fo
+
+@fo.task
+def write(n: fo.int64) -> fo.int64:
+    os.write(1, b"." * ({PIPE_BYTES} - 4096))
+    print("x" * 4999, flush=True)
+    return n
+
+flow = fo.flow_output(write(fo.flow_input("n", fo.int64)))
+"""
+
+
+def test_what_an_interrupt_cuts_is_written_once(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(WRITES_MORE_THAN_FITS)
+    running = subprocess.Popen(
+        command(("run", str(tmp_path / "flow.py"), "n=1"), tmp_path), stdout=subprocess.PIPE
+    )
+    assert running.stdout
+    pipe = running.stdout.fileno()
+
+    def is_full() -> bool:
+        (held,) = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))
+        return bool(held == PIPE_BYTES)
+
+    assert comes(is_full)
+    running.send_signal(signal.SIGINT)
+    out, _ = running.communicate()
+    assert (running.returncode, out.count(b"x")) == (130, 4999)

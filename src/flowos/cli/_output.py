@@ -22,22 +22,51 @@ class OutputFailed(BaseException):
     """
 
 
-class _Output(io.FileIO):
+# These are buffers over a plain descriptor: an interrupt is raised between two lines of Python, and
+# one between the kernel's write and the buffer's note of it would have that written twice.
+
+
+class _Output(io.BufferedWriter):
     """A descriptor shared with the process, whose errors are distinguished from all others."""
 
-    def write(self, data: "ReadableBuffer", /) -> int | None:  # type: ignore[override]
+    def write(self, data: "ReadableBuffer", /) -> int:
         try:
             return super().write(data)
         except OSError as error:
             raise OutputFailed from error
 
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError as error:
+            raise OutputFailed from error
 
-class _Messages(io.FileIO):
-    def write(self, data: "ReadableBuffer", /) -> int | None:  # type: ignore[override]
+
+class _Messages(io.BufferedWriter):
+    def write(self, data: "ReadableBuffer", /) -> int:
         try:
             return super().write(data)
         except OSError:
-            return len(memoryview(data).cast("B"))
+            self._drop()
+            return _size(data)
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError:
+            self._drop()
+
+    def _drop(self) -> None:
+        """What is held would be tried again."""
+        self.raw.write = _size  # type: ignore[method-assign]
+        try:
+            super().flush()
+        finally:
+            del self.raw.write
+
+
+def _size(data: "ReadableBuffer") -> int:
+    return len(memoryview(data).cast("B"))
 
 
 def watch_streams() -> None:
@@ -72,18 +101,17 @@ def print_json(value: object, *, indent: int | None = 1, file: TextIO | None = N
     print(json.dumps(to_json(value), allow_nan=False, indent=indent), file=file)
 
 
-def _over(stream: TextIO, kind: type[io.FileIO]) -> TextIO:
-    """The same stream over a descriptor of this kind."""
-    if not isinstance(stream, io.TextIOWrapper) or type(getattr(stream.buffer, "raw", 0)) is kind:
+def _over(stream: TextIO, kind: type[io.BufferedWriter]) -> TextIO:
+    """The same stream over a buffer of this kind."""
+    if not isinstance(stream, io.TextIOWrapper) or type(stream.buffer) is kind:
         return stream
     try:
         number = stream.fileno()
         stream.flush()
     except (OSError, ValueError):
         return stream
-    raw = kind(number, "w", closefd=False)
     return io.TextIOWrapper(
-        io.BufferedWriter(raw),
+        kind(io.FileIO(number, "w", closefd=False)),
         encoding=stream.encoding,
         errors=stream.errors,
         line_buffering=stream.line_buffering or stream.write_through,  # of PYTHONUNBUFFERED
