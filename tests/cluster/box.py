@@ -1,6 +1,6 @@
 """A Slurm of this user's own: two nodes, no root, idle in a third of a second.
 
-`with Box() as box:` in a test. To try things out, `python tests/cluster/box.py` prints the
+`with Box() as box:` in a test. To try things out, `python -m tests.cluster.box` prints the
 variables by which Slurm's commands find it, and ends it with its standard input.
 
 All daemons, and what they start, live in a process namespace of their own. Its first process
@@ -38,6 +38,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
+from .box_files import (
+    ACCOUNTING,
+    BOOT,
+    BOOT_APART,
+    CLOUD,
+    CONF,
+    NO_ACCOUNTING,
+    NODE,
+    PARTITION,
+    PROGRAM,
+    SETTINGS,
+    SLURMDBD,
+)
+
 UNPACKED = Path(__file__).parents[2] / ".deps/debian/usr"
 PLACES = (UNPACKED / "bin", UNPACKED / "sbin", *map(Path, ("/usr/bin", "/usr/sbin", "/bin")))
 """First what tools/setup unpacked, not the commands of a cluster that this machine belongs to."""
@@ -48,109 +62,6 @@ INSIDE = str(Path(__file__).with_name("inside.py"))
 
 CORES, MEMORY_MIB = 4, 4000
 """Of each node, whatever this machine has."""
-
-CONF = """\
-ClusterName=box
-SlurmctldHost={host}({address})
-SlurmctldPort={controller}
-SlurmUser={user}
-SlurmdUser={user}
-AuthType=auth/munge
-AuthInfo=socket={folder}/munge.sock
-CredType=cred/munge
-PluginDir={plugins}
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/%n.pid
-SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/%n.log
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool/%n
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
-SlurmdParameters=config_overrides
-SchedulerParameters=permit_job_expansion,batch_sched_delay=0,sched_interval=1,sched_min_interval=0,bf_interval=1
-MpiDefault=none
-ReturnToService=2
-KillWait=2
-SlurmdTimeout=10
-InactiveLimit=0
-TreeWidth=65533
-MailProg=/bin/true
-"""
-NO_ACCOUNTING = """\
-JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
-"""
-ACCOUNTING = """\
-JobAcctGatherType=jobacct_gather/linux
-JobAcctGatherFrequency=task=1
-AccountingStorageType=accounting_storage/slurmdbd
-AccountingStorageHost={host}
-AccountingStoragePort={slurmdbd}
-AccountingStoragePass={folder}/munge.sock
-"""
-SLURMDBD = """\
-AuthType=auth/munge
-AuthInfo=socket={folder}/munge.sock
-DbdHost={host}
-DbdPort={slurmdbd}
-SlurmUser={user}
-PluginDir={plugins}
-PidFile={folder}/slurmdbd.pid
-LogFile={folder}/slurmdbd.log
-StorageType=accounting_storage/mysql
-StorageHost=127.0.0.1
-StoragePort={database}
-StorageUser={user}
-"""
-NODE = "NodeName={name} {address} CPUs={cores} RealMemory={memory}\n"
-PARTITION = "PartitionName=main Nodes={nodes} Default=YES MaxTime=60 State=UP\n"
-CLOUD = """\
-PrivateData=cloud
-PartitionName=cloud Nodes={nodes} MaxTime=60 State=UP SuspendTime=1
-SlurmctldParameters=idle_on_node_suspend,power_save_interval=1,power_save_min_interval=1
-SuspendTime=-1
-SuspendTimeout=1
-ResumeTimeout={patience}
-ResumeRate=0
-SuspendRate=0
-ResumeProgram={folder}/resume
-SuspendProgram={folder}/suspend
-"""
-PROGRAM = """\
-#!/bin/sh
-export FLOWOS_CONFIG={folder}/flowos.toml PATH={path}
-exec {flowos} cloud {what} "$@"
-"""
-SETTINGS = """\
-[cloud.box]
-driver = "fake"
-nodes = "{nodes}"
-folder = "{folder}/cloud"
-user_data = "{folder}/boot"
-log = "{folder}/cloud.log"
-"""
-BOOT = """\
-export PATH={path} SLURM_CONF={folder}/@NODE@/slurm.conf
-second=$(date +%s)
-while [ $(date +%s) = $second ]; do sleep 0.05; done
-exec slurmd -b -D -N @NODE@ -d {stepd}
-"""
-"""-b: it counts as a machine that has just started: in a later second than it was asked for, or
-Slurm takes it for one that has not."""
-
-BOOT_APART = """\
-exec {python} -I -S -c '
-import socket
-line = socket.socket(socket.AF_UNIX)
-line.connect("{folder}/machines")
-line.sendall(b"@NODE@\\n")
-line.recv(1)
-'
-"""
-"""inside.py starts a machine, which is there as long as this process is."""
 
 
 class BoxError(Exception):

@@ -126,7 +126,7 @@ class Cluster:
     def _be_machine(self, line: socket.socket) -> None:
         with line:
             node = line.makefile().readline().strip()
-            time.sleep(1 - time.time() % 1)  # Slurm counts seconds: see BOOT in box.py
+            time.sleep(1 - time.time() % 1)  # Slurm counts seconds: see BOOT in box_files.py
             self.start(node)
             line.recv(1)
             self.stop(node)
