@@ -12,7 +12,6 @@ import pytest
 
 from tests.waiting import comes
 
-from . import box as module
 from .box import Box, BoxError
 
 
@@ -81,9 +80,11 @@ def test_it_ends_with_a_test_that_fails() -> None:
 
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_it_ends_with_tests_that_are_killed(signum: signal.Signals) -> None:
-    words = (sys.executable, module.__file__)
-    pipe = subprocess.PIPE
-    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as tests:
+    words = (sys.executable, "-m", "tests.cluster.box")
+    pipe, here = subprocess.PIPE, Path(__file__).parents[2]
+    with subprocess.Popen(
+        words, cwd=here, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    ) as tests:
         assert tests.stdout
         folder = Path(tests.stdout.readline().strip().partition("=")[2]).parent
         assert folder.name.startswith("flowos-slurm-")
@@ -100,9 +101,8 @@ def test_two_know_nothing_of_each_other(box: Box) -> None:
 
 
 def test_one_that_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CONF", module.CONF + "NoSuchKey=1\n")
     monkeypatch.setenv("FLOWOS_BOX_SECONDS", "0.5")
-    box = Box()
+    box = Box(conf="NoSuchKey=1\n")
     with pytest.raises(BoxError, match="slurmctld does not answer"), box:
         pass
     assert left_of(box.folder) == []
