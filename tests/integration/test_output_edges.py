@@ -204,3 +204,28 @@ def test_what_an_interrupt_cuts_is_written_once(tmp_path: Path) -> None:
     running.send_signal(signal.SIGINT)
     out, _ = running.communicate()
     assert (running.returncode, out.count(b"x")) == (130, 4999)
+
+
+INTERRUPTED_UNSEEN = """
+import signal, threading, time
+import flowos as fo
+
+def interrupt():
+    time.sleep(0.5)
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+@fo.task
+def wait(n: fo.int64) -> fo.int64:
+    threading.Thread(target=interrupt).start()
+    time.sleep(600)
+    return n
+
+flow = fo.flow_output(wait(fo.flow_input("n", fo.int64)))
+"""
+
+
+def test_an_interrupt_that_another_thread_hears_ends_a_wait(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(INTERRUPTED_UNSEEN)
+    words = command(("run", str(tmp_path / "flow.py"), "n=1"), tmp_path)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stderr) == (130, "flowos run: interrupted\n")

@@ -48,6 +48,9 @@ def script() -> int:
     import atexit
     import gc
 
+    from flowos.cli._interrupts import wake_for_interrupts
+
+    wake_for_interrupts()
     gc.set_threshold(20_000)
     codes: list[int] = []
     if sys.argv[1:2] != ["run"]:
