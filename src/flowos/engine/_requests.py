@@ -6,6 +6,7 @@ also on a network file system: a program elsewhere finds no reader.
 
 import os
 import secrets
+import select
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +16,8 @@ from pathlib import Path
 _MAX_LINE_BYTES = 4096
 """So much is written to a FIFO at once, or not at all."""
 _POLL_SECONDS = 0.005
+_LAST_SECONDS = 5.0
+"""So long `close` waits for answers that are under way."""
 
 Answer = Callable[[str, list[str]], str]
 
@@ -27,12 +30,13 @@ class RequestListener:
 
     def __init__(self, fifo: Path, answer: Answer) -> None:
         self._fifo, self._answer = fifo, answer
-        self._pending: set[str] = set()
+        self._pending: dict[str, threading.Thread] = {}
         part = fifo.with_suffix(".part")
         os.mkfifo(part, 0o600)
         self._fd = os.open(part, os.O_RDWR | os.O_CLOEXEC)  # its own writer: it never ends
         part.rename(fifo)  # once it is there it is read
-        threading.Thread(target=self._listen, args=(self._fd,), daemon=True).start()
+        self._listening = threading.Thread(target=self._listen, args=(self._fd,), daemon=True)
+        self._listening.start()
 
     def is_settled(self) -> bool:
         """Whether every answer was read."""
@@ -41,20 +45,34 @@ class RequestListener:
         )
 
     def close(self, *, remove: bool = True) -> None:
-        """remove: not in a forked child, which has no listening thread, but its descriptor."""
+        """Answer what was asked before, and nothing else.
+
+        remove: not in a forked child, which has no listening thread, but its descriptor.
+        """
         if self._fd >= 0 and remove:
             self._fifo.unlink(missing_ok=True)
+            self._answer_the_last()
         elif self._fd >= 0:
             os.close(self._fd)
         self._fd = -1
+
+    def _answer_the_last(self) -> None:
+        until = time.monotonic() + _LAST_SECONDS
+        os.write(self._fd, b"\n")  # after all that was asked
+        self._listening.join(until - time.monotonic())
+        for answering in tuple(self._pending.values()):
+            answering.join(max(0.0, until - time.monotonic()))
 
     def _listen(self, fd: int) -> None:
         rest = b""
         while True:
             *lines, rest = (rest + os.read(fd, _MAX_LINE_BYTES)).split(b"\n")
-            for line in lines:
-                self._pending.add(line.decode())
-                threading.Thread(target=self._do, args=(line.decode(),), daemon=True).start()
+            for line in map(bytes.decode, lines):
+                if not line:
+                    return
+                answering = threading.Thread(target=self._do, args=(line,), daemon=True)
+                self._pending[line] = answering
+                answering.start()
 
     def _do(self, line: str) -> None:
         token, verb, *words = line.split("\t")
@@ -66,11 +84,11 @@ class RequestListener:
                 part.write_text(said)
                 part.rename(place)
         finally:
-            self._pending.discard(line)
+            self._pending.pop(line, None)
 
 
 def request(fifo: Path, verb: str, *words: str, seconds: float) -> str | None:
-    """What the program of this FIFO answers; None if it does not within so many seconds.
+    """What the program of this FIFO answers; None if it does not within so many seconds, or ends.
 
     Raises OSError if no program listens.
     """
@@ -79,15 +97,22 @@ def request(fifo: Path, verb: str, *words: str, seconds: float) -> str | None:
     fd = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         os.write(fd, "\t".join((token, verb, *words)).encode() + b"\n")
+        return _answer_at(place, fd, time.monotonic() + seconds)
     finally:
         os.close(fd)
-    until = time.monotonic() + seconds
+
+
+def _answer_at(place: Path, fd: int, until: float) -> str | None:
+    no_reader = select.poll()
+    no_reader.register(fd, select.POLLERR)
     while time.monotonic() < until:
+        ended = no_reader.poll(_POLL_SECONDS * 1000)  # before the look: it may have answered last
         with suppress(FileNotFoundError):
             said = place.read_text()
             place.unlink()
             return said
-        time.sleep(_POLL_SECONDS)
+        if ended:
+            return None
     return None
 
 

@@ -86,15 +86,17 @@ class ProcessRecord:
 
     def end(self) -> None:
         """Write the end of the process, which exits normally."""
+        if self._listener is not None:
+            self._listener.close()  # without the lock: it waits for answers, which may take it
         with self._lock, suppress(OSError, RuntimeError):
             if self._fd >= 0:
                 self._write(state="ended", ended=engine.utc())
-                self.leave(remove=True)
+                self.leave()
 
-    def leave(self, *, remove: bool = False) -> None:
+    def leave(self) -> None:
         """Close without writing: in a forked child the record is its parent's."""
         if self._listener is not None:
-            self._listener.close(remove=remove)
+            self._listener.close(remove=False)
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

@@ -183,14 +183,21 @@ def free(ref: str, *, dry_run: bool = False) -> FreedSlice:
 
 
 def _asked_to_free(record: SliceRecord) -> str:
-    """What its program answers; "silent" if it does not, "away" if it listens on no FIFO here."""
+    """What its program answers; "gone" if it has ended or does not hold the slice.
+
+    "silent" if it does not answer, "away" if it listens on no FIFO here.
+    """
     fifo = folder() / f"{record.process}.fifo"
     why = "by 'flowos slice free', in another terminal"
     try:
         said = engine.request(fifo, "free", record.id, why, seconds=_PATIENCE_SECONDS)
     except OSError:
-        return "away"
-    return "silent" if said is None else said or "gone"
+        said = "away"
+    if said == "freed":
+        return said
+    if said == "" or not is_running(record.process):
+        return "gone"
+    return said or "silent"
 
 
 def _cancel(record: SliceRecord, answer: str) -> None:
