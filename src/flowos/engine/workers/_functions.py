@@ -4,12 +4,15 @@ Standard library only, cloudpickle aside: each worker is sent this file.
 """
 
 import importlib
+import io
+import marshal
 import operator
 import pickle
 import sys
 import threading
 import types
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any, TypeGuard
 
 Source = tuple[Any, ...]
@@ -52,7 +55,32 @@ def dumps(thing: object) -> bytes:
         body = pickle.dumps(thing, 5)
     except Exception:
         body = b"__main__"
-    return _cloudpickle().dumps(thing, 5) if b"__main__" in body else body
+    return dumps_by_value(thing) if b"__main__" in body else body
+
+
+def dumps_by_value(
+    thing: object, protocol: int = 5, buffer_callback: Callable[..., Any] | None = None
+) -> bytes:
+    """As pickle.dumps; what has no name elsewhere is in it whole."""
+    body = io.BytesIO()
+    _pickler()(body, protocol, buffer_callback=buffer_callback).dump(thing)
+    return body.getvalue()
+
+
+@cache
+def _pickler() -> type[Any]:
+    class Pickler(_cloudpickle().Pickler):  # type: ignore[misc]
+        """cloudpickle's, but code keeps its file's name, which cloudpickle 3.1.3 takes away.
+
+        Both ends run one version of Python, so that code may cross as marshal writes it.
+        """
+
+        def reducer_override(self, thing: Any) -> Any:
+            if isinstance(thing, types.CodeType):
+                return marshal.loads, (marshal.dumps(thing),)
+            return super().reducer_override(thing)
+
+    return Pickler
 
 
 def by_value_with_module(fun: Callable[..., Any]) -> Source:
@@ -70,7 +98,7 @@ def dumps_with_modules(thing: object, functions: Iterable[Callable[..., Any]]) -
         for module in new:
             cloudpickle.register_pickle_by_value(module)
         try:
-            return cloudpickle.dumps(thing, 5)  # type: ignore[no-any-return]
+            return dumps_by_value(thing)
         finally:
             for module in new:
                 cloudpickle.unregister_pickle_by_value(module)

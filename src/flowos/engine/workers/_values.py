@@ -1,4 +1,4 @@
-"""How values cross between processes. Standard library only: each worker is sent this file.
+"""How values cross between processes. Each worker is sent this file.
 
 Buffers of `OUT_OF_BAND` bytes or more (arrays, and all else that gives pickle protocol 5 a buffer)
 are written once into an anonymous memory file, whose descriptor goes along with the message. The
@@ -9,7 +9,6 @@ Each file and each mapping takes descriptors as long as its values are kept, and
 beyond a share of them values are copied instead.
 """
 
-import importlib
 import mmap
 import os
 import pickle
@@ -18,6 +17,8 @@ import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, cast
+
+from flowos.engine.workers._functions import dumps_by_value
 
 OUT_OF_BAND = 64 * 1024
 ALIGNMENT = 64
@@ -157,7 +158,7 @@ class Parcel:
         if b"__main__" in body:  # has the same name on both sides, and is not the same
             self.size = mark[0]
             del self._buffers[mark[1] :]
-            body, spans = self._pickle(value, importlib.import_module("cloudpickle").dumps)
+            body, spans = self._pickle(value, dumps_by_value)
         if len(body) >= self._large:
             return b"", (self._lay(memoryview(body)), *spans)
         return body, tuple(spans)

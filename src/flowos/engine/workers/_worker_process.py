@@ -33,8 +33,8 @@ _MODULES = (
     ("flowos.engine.flow", "_errors"),
     ("flowos.engine.flow", "_files"),
     ("flowos.engine.flow", "_control"),
-    ("flowos.engine.workers", "_values"),
     ("flowos.engine.workers", "_functions"),
+    ("flowos.engine.workers", "_values"),
     ("flowos.engine.workers", "_worker_control"),
     ("flowos.engine.workers", "_old_numpy"),
 )
