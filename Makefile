@@ -6,6 +6,8 @@ C_FILES = $(shell git ls-files 'src/*.c' 'src/*.cpp' 'src/*.h' 'bind/*.cpp' 'bin
 TOGETHER := -n 3 --dist worksteal
 # What tools/setup unpacked because installing it would switch or start something.
 export PATH := $(PATH):$(CURDIR)/.deps/debian/usr/bin:$(CURDIR)/.deps/debian/bin
+# What mypy has checked, by content: of all checkouts.
+export MYPY_CACHE_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/flowos/mypy
 
 .PHONY: measure test test-environments test-cluster check test-native mutants bench clean
 
@@ -14,17 +16,19 @@ measure:  ## what can this machine do? (ARGS="--quick" and so on)
 	@$(PY)/flowos measure $(ARGS)
 
 test:  ## everything that must hold; the pure rooms to their last branch (ARGS="-k name")
-	@tools/setup test
 ifdef ARGS
+	@tools/setup test
 	$(PY)/pytest $(ARGS)
 else
+	@tools/setup check
 	$(PY)/pytest $(TOGETHER) $(foreach room,$(PURE),--cov=flowos.$(room)) --cov-branch \
 	  --cov-report=term-missing:skip-covered --cov-fail-under=100 tests/unit tests/contract
+	@tools/setup test
 	$(PY)/pytest $(TOGETHER) tests/integration
 endif
 
 test-environments:  ## images and runtimes for real, as an ordinary user (ARGS="-k name")
-	@tools/setup test
+	@tools/setup check
 	$(PY)/pytest -p no:cacheprovider tests/environments $(ARGS)
 
 test-cluster:  ## a Slurm and a Grid Engine for real, as an ordinary user (ARGS="-k name")
@@ -32,7 +36,7 @@ test-cluster:  ## a Slurm and a Grid Engine for real, as an ordinary user (ARGS=
 	$(PY)/pytest -p no:cacheprovider -n 2 --dist loadfile tests/cluster $(ARGS)
 
 check:  ## style, types, rooms, sizes, includes
-	@tools/setup test
+	@tools/setup check
 	$(PY)/ruff check .
 	$(PY)/ruff format --check .
 	$(PY)/mypy
@@ -46,11 +50,11 @@ check:  ## style, types, rooms, sizes, includes
 	$(PY)/python tools/includes.py
 
 test-native:  ## the C and C++ tests under ASan+UBSan, threaded ones under TSan
-	@tools/setup test
+	@tools/setup check
 	tools/test-native
 
 mutants:  ## changes of the pure rooms that no test notices (ARGS="--seconds 600 flowos.plan._trust")
-	@tools/setup test
+	@tools/setup check
 	@$(PY)/pip install --quiet --group mutants
 	$(PY)/python tools/mutants.py $(ARGS)
 

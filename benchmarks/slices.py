@@ -11,16 +11,20 @@ independent tasks; array: 100 MB made in one task and read in another one, on an
 way can say so (of flowos ray on both nodes at once); command: `true` as a task, for srun a bare
 step; hold: the two other nodes held and freed, for srun a bare `srun true` on them; PSS: of all
 processes that are started, without the program itself. mpi4py's program runs on a node: its start
-lacks srun's, and its PSS is not known. Results must be equal: their checksums are compared. Exit 1
-when a claim is missed or results differ.
+lacks srun's, and its PSS is not known. Results must be equal: their checksums are compared.
+Of ours also moments, once in every round. first: from the hold of two nodes to the first result;
+worker killed: until its run ends with WorkerLost; node gone: until the result of its item, computed
+on the other one; powered up: from nothing to the first result of a node without power, whose boot
+takes a second at most. Exit 1 when a claim is missed or results differ.
 """
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -29,11 +33,25 @@ from _contests import Contest, arguments, different, machine
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.cluster.box import Box
+from tests.cluster.cloud_nodes import down
 
 CASES = ("hop", "wide", "array", "command", "hold")
 PROGRAM = Path(__file__).with_name("_slice_contestants.py")
+MOMENTS = Path(__file__).with_name("_slice_moments.py")
 LOGIN = "10.77.0.254"
 """Address of the box's controller, where the programs run."""
+POOLS = """\
+[pools.box]
+kind = "slurm"
+partition = "main"
+nodes = 4
+shared = "{shared}"
+[pools.cloud]
+kind = "slurm"
+partition = "cloud"
+nodes = 1
+shared = "{shared}"
+"""
 ARRAY_MB = 100
 OURS, LOCAL, RAY = "flowos slurm", "flowos local", "flowos ray"
 RATIOS = (
@@ -49,6 +67,7 @@ RATIOS = (
 )
 """A way of ours is to take at most a factor of what another one takes in the same round, and these
 seconds."""
+MOST_SECONDS = {"first": 0.3, "worker killed": 0.1, "node gone": 3.0, "powered up": 4.0}
 MAX_PSS_BYTES = 60_000_000
 MIN_SHARE_OF_LINK = 0.8
 """Of half of what one connection carries: an array goes by way of the program, over two links."""
@@ -56,9 +75,9 @@ MIN_SHARE_OF_LINK = 0.8
 
 def main() -> int:
     options = arguments(__doc__, "ways", seconds=2.0)
-    with Box(4, apart=True) as box:
+    with Box(4, apart=True, cloud=1) as box:
         settings = box.folder / "pools.toml"
-        settings.write_text(f'[pools.box]\nkind = "slurm"\nnodes = 4\nshared = "{box.shared}"\n')
+        settings.write_text(POOLS.format(shared=box.shared))
         variables = {
             **box.variables,
             "FLOWOS_CONFIG": str(settings),
@@ -68,14 +87,17 @@ def main() -> int:
         contest = Contest(PROGRAM, box.enter, variables)
         contest.hold(options.only.split(","), options.rounds, options.seconds)
         link = mb_per_second(box)
+        turns = options.rounds if OURS in contest.answers else 0
+        timed = [moments(box, variables) for _ in range(turns)]
     engines = contest.engines()
     report = {
         "machine": machine(),
         "rounds": options.rounds,
         "link_mb_per_second": link,
         "engines": engines,
+        "moments": {name: [turn[name] for turn in timed] for name in MOST_SECONDS if timed},
         "skipped": contest.skipped,
-        "missed": [*missed(contest, link), *different(engines, CASES)],
+        "missed": [*missed(contest, link), *late(timed), *different(engines, CASES)],
     }
     print(json.dumps(report, indent=1) if options.json else table(report))
     return 1 if report["missed"] else 0
@@ -95,6 +117,56 @@ def mb_per_second(box: Box) -> float | None:
     server.wait()
     bits = json.loads(done.stdout)["end"]["sum_received"]["bits_per_second"]
     return float(bits) / 8e6
+
+
+def moments(box: Box, variables: Mapping[str, str]) -> dict[str, float]:
+    """Seconds of each."""
+    with begun(box, variables, "lost") as program:
+        assert program.stdout
+        node = program.stdout.readline().strip()
+        if node not in box.nodes:
+            raise SystemExit("the program whose moments are timed failed")
+        gone = time.time()
+        box.act("stop", node)
+        said = answer_of(program)
+    box.act("start", node)
+    seconds = {
+        "first": said["first"],
+        "worker killed": said["killed"],
+        "node gone": said["answered"] - gone,
+    }
+    with begun(box, variables, "powered_up") as program:
+        seconds["powered up"] = answer_of(program)["powered up"]
+    while down(box) != {*box.cloud} or node not in idle(box):
+        time.sleep(0.1)
+    return seconds
+
+
+def begun(box: Box, variables: Mapping[str, str], *words: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        (*box.enter, sys.executable, str(MOMENTS), *words),
+        env={**os.environ, **variables},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def answer_of(program: "subprocess.Popen[str]") -> dict[str, float]:
+    said, _ = program.communicate()
+    if program.returncode:
+        raise SystemExit("the program whose moments are timed failed")
+    found: dict[str, float] = json.loads(said.splitlines()[-1])
+    return found
+
+
+def idle(box: Box) -> list[str]:
+    return box.ask("sinfo", "--noheader", "--Node", "--states=IDLE", "--format=%N").split()
+
+
+def late(timed: Sequence[Mapping[str, float]]) -> Iterator[str]:
+    for name, most in MOST_SECONDS.items():
+        if timed and (seconds := median(turn[name] for turn in timed)) > most:
+            yield f"{OURS}, {name}: {seconds:.3g} s, claimed {most:g} s"
 
 
 def missed(contest: Contest, link: float | None) -> Iterator[str]:
@@ -143,6 +215,8 @@ def table(report: Mapping[str, Any]) -> str:
         pss = engine["pss_bytes"]
         cells += [f"{pss / 1e6:.1f}", str(engine["processes"])] if pss else ["-", "-"]
         lines.append(f"{name:18}" + "".join(f"{c:>12}" for c in cells))
+    for name, taken in report["moments"].items():
+        lines.append(f"{name}: {median(taken):.3f} s ({min(taken):.3f} to {max(taken):.3f})")
     lines += [f"skipped {name}: {why}" for name, why in report["skipped"].items()]
     lines += [f"MISSED {what}" for what in report["missed"]]
     return "\n".join(lines)

@@ -154,7 +154,8 @@ class Box:
     def act(self, what: str, node: str) -> None:
         """On a node that is apart: `stop` (its power fails), `start`, `unplug`, `plug`.
 
-        `begin`: munged or slurmctld, once it was killed.
+        `begin`: munged or slurmctld, once it was killed. `remount` ro or rw: a small shared folder.
+        `unmount` shared: it is gone from this machine.
         """
         assert self._first
         assert self._first.stdin

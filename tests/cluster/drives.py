@@ -49,7 +49,7 @@ def main(shared: str, requeue: str, count: str) -> None:
     flow = fo.flow_output(item(fo.flow_input("x", fo.int64)))
     options = SliceOptions(cores=1)
     provider = provider_of(pool)
-    with HeldSlice(provider, Ask(nodes=2), options, heard, requeue=requeue == "yes") as s:
+    with HeldSlice(provider, Ask(nodes=2), options, heard, requeue=requeue != "no") as s:
         say("held", *(node.allocation.job for node in s.held.nodes[:1]))  # type: ignore[attr-defined]
         try:
             if requeue == "submit":

@@ -2,8 +2,8 @@
 
 `python inside.py FOLDER here|apart|grid NODE,... CLOUD-NODE,...`; it prints `idle`, or what did not
 start. Then a line `stop NODE`, `start NODE`, `unplug NODE` or `plug NODE` does that, and is
-answered by `done`. A connection to FOLDER/machines is a machine of the cloud: its line names the
-node, and its end is the machine's.
+answered by `done`; see `Cluster` for others. A connection to FOLDER/machines is a machine of the
+cloud: its line names the node, and its end is the machine's.
 """
 
 import contextlib
@@ -218,6 +218,10 @@ class Cluster:
     def remount(self, how: str) -> None:
         """The shared folder, if it is small: `ro` or `rw`."""
         must("mount", "-o", f"remount,{how}", f"{self.folder}/content")
+
+    def unmount(self, folder: str) -> None:
+        """What is mounted on this folder of the controller's machine: an empty one is left."""
+        must("umount", "--lazy", f"{self.folder}/{folder}")
 
     def _mount_shared(self) -> None:
         shared = self.folder / "shared"

@@ -22,7 +22,9 @@ from flowos.model import Ask, Exited, Launch, LaunchFailed, Pool
 from tests.cluster.on_nodes import (  # noqa: F401 - tests that are collected here too
     a_flow_file_gives_the_same_on,
     test_a_worker_that_dies_is_told_with_its_task_and_its_last_words,
+    test_another_one_at_the_disk_of_a_node_is_seen,
     test_arrays_cross_between_this_machine_and_the_nodes,
+    test_progress_names_the_task_that_runs_or_none,
     test_what_others_do_on_a_node_is_seen,
 )
 from tests.contract.test_providers import (  # noqa: F401 - tests that are collected here too

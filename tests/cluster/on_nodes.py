@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,20 @@ import numpy.typing as npt
 import pytest
 
 import flowos as fo
-from flowos.engine import Held, Provider, state_between
-from flowos.model import Launch
-from tests.contract.test_providers import flow_of, on
+from flowos.engine import (
+    Held,
+    HeldSlice,
+    ProgressWatch,
+    Provider,
+    SliceOptions,
+    io_pressure_between,
+    state_between,
+)
+from flowos.engine.local._state_disk import traffic
+from flowos.model import Ask, Launch, Progress
+from flowos.plan import assess_trust
+from tests.contract.test_providers import awaits, flow_of, on, touched_once
+from tests.waiting import comes
 
 Array = npt.NDArray[np.float64]
 
@@ -59,6 +71,44 @@ def test_arrays_cross_between_this_machine_and_the_nodes(provider: Provider) -> 
             assert s.run(flow, np.ones(size)) == [4.0 * size]
 
 
+@fo.task
+def passes(path: fo.str_) -> fo.str_:
+    return path
+
+
+class Shown:
+    """What is said of the progress of runs."""
+
+    delay_seconds = 0.0
+
+    def __init__(self) -> None:
+        self.details: list[str] = []
+
+    def show(self, progress: Progress) -> None:
+        self.details.append(progress.detail)
+
+    def end(self, progress: Progress) -> None: ...
+
+
+def test_progress_names_the_task_that_runs_or_none(provider: Provider, tmp_path: Path) -> None:
+    """Of several at once it is not known which one, once the worker there has begun."""
+    path = fo.flow_input("path", fo.str_)
+    for flow, said in (
+        (awaits(path), "0/1 tasks  awaits for 2 s"),
+        (awaits(passes(path)), "0/2 tasks"),
+    ):
+        shown = Shown()
+        file = Path(provider.pool.shared or tmp_path, f"after-{said[2]}")
+        watch = ProgressWatch(shown)
+        options = SliceOptions(workers="process", cores=1, progress=watch)
+        with HeldSlice(provider, Ask(), options) as s:
+            waiting = touched_once(file, lambda: said in shown.details[-1:])  # noqa: B023 - joined
+            assert s.run(fo.flow_output(flow), str(file)) == [str(file)], shown.details
+            waiting.join()
+        file.unlink()
+        assert "awaits" not in " ".join(shown.details) or "awaits" in said
+
+
 def test_what_others_do_on_a_node_is_seen(held: Held) -> None:
     (node, *_) = held.nodes
     node.run(Launch(argv=("true",)))
@@ -70,6 +120,46 @@ def test_what_others_do_on_a_node_is_seen(held: Held) -> None:
     assert state.steal_share is not None
     assert state.others_cpus is not None
     assert state.others_cpus > 0.3
+    assert (state.memory_pressure is not None) == Path("/proc/pressure/memory").exists()
+
+
+def written(file: Path, size: int) -> Path:
+    """To its disk."""
+    with file.open("wb") as out:
+        out.write(os.urandom(size))
+        os.fsync(out.fileno())
+    return file
+
+
+def test_another_one_at_the_disk_of_a_node_is_seen(held: Held, tmp_path: Path) -> None:
+    if traffic(tmp_path) is None:
+        pytest.skip("the folder for temporary files is on no disk that the kernel counts")
+    (node, *_) = held.nodes
+    file = written(tmp_path / "data", 32 << 20)
+    read = f"dd if={file} of=/dev/null bs=1M iflag=direct"
+    node.run(Launch(argv=("true",)))
+    before = node.look(tmp_path)
+    assert node.run(Launch(argv=("sh", "-c", read))).ok
+    alone = node.look(tmp_path)
+    assert before.disk is not None
+    assert alone.disk is not None
+    assert alone.disk.our_bytes - before.disk.our_bytes >= 32 << 20
+    assert alone.disk.all_bytes - before.disk.all_bytes >= 32 << 20
+    begun, ended = tmp_path / "begun", tmp_path / "ended"
+    words = f"touch {begun}; while ! [ -e {ended} ]; do sleep 0.1; done"
+    waits = threading.Thread(target=node.run, args=(Launch(argv=("sh", "-c", words)),))
+    waits.start()
+    assert comes(begun.exists)
+    subprocess.run(("sh", "-c", read), check=True, capture_output=True)
+    ended.touch()
+    waits.join()
+    after = node.look(tmp_path)
+    state = state_between(alone, after)
+    assert state.others_disk is not None
+    assert state.others_disk[0] * (after.at - alone.at) >= 16 << 20
+    assert any("on the disk" in mark for mark in assess_trust([state]).marks)
+    pressure = io_pressure_between(alone, after)
+    assert (pressure is not None) == Path("/proc/pressure/io").exists()
 
 
 FLOW = """

@@ -1,4 +1,4 @@
-"""One program, which is the same wherever its pool is: `python one_flow.py POOL NODES`.
+"""One program, which is the same wherever its pool is: `python one_flow.py POOL NODES [WORKERS]`.
 
 Runs the program of the paper (`examples/paper.py`, all that comes before its slice) and a flow of
 100 tasks on all nodes of the pool, and prints the SHA-256 of all outputs, and the nodes that tasks
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 import flowos as fo
-from flowos.engine import HeldSlice
+from flowos.engine import HeldSlice, Workers
 
 Array = npt.NDArray[np.float64]
 PAPER = Path(__file__).parents[2] / "examples/paper.py"
@@ -78,11 +78,11 @@ def digest(s: HeldSlice) -> tuple[str, set[str]]:
     return hashlib.sha256(repr(results).encode()).hexdigest(), names
 
 
-def main(pool: str, nodes: str) -> None:
-    with fo.slice(pool=pool, nodes=int(nodes), workers="process") as s:
+def main(pool: str, nodes: str, workers: Workers = "process") -> None:
+    with fo.slice(pool=pool, nodes=int(nodes), workers=workers) as s:
         found, names = digest(s)
     sys.stdout.write(f"{found} {' '.join(sorted(names))}\n")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*sys.argv[1:])  # type: ignore[arg-type]  # what is no workers is refused

@@ -1,6 +1,7 @@
-"""What tests run inside a `Box`: `python runs_twice.py SHARED` runs a flow, then another one.
+"""What tests run inside a `Box`: `python runs_twice.py SHARED` runs a flow, then other ones.
 
-Prints `ran`; after a line how the second one ended in the same slice, and how it is to hold one.
+Prints `ran`; after a line how the first one goes on, how others end in the same slice, how it is to
+hold one. `refused` alone where none can be held from the first.
 """
 
 import sys
@@ -26,19 +27,27 @@ def say(*words: object) -> None:
 
 
 def main(shared: str) -> None:
-    flows = [fo.flow_output(task(fo.flow_input("x", fo.int64))) for task in (double, triple)]
+    echo = fo.command(["echo", fo.In("x")], inputs={"x": fo.int64}, stdout="said", name="echo")
+    x = fo.flow_input("x", fo.int64)
+    first, *others = (fo.flow_output(task(x)) for task in (double, triple, echo))
     provider = provider_of(Pool(name="c", kind="slurm", nodes=2, shared=shared))
-    with HeldSlice(provider, Ask(nodes=2), SliceOptions(cores=1)) as s:
-        for flow in flows:
-            try:
-                say("ran", s.run(flow, 1))
-            except FlowosError as error:
-                say("failed", type(error).__name__, error)
-            sys.stdin.readline()
     try:
+        with HeldSlice(provider, Ask(nodes=2), SliceOptions(cores=1)) as s:
+            tell_of(s, first, 1)
+            sys.stdin.readline()
+            tell_of(s, first, 2)
+            for flow in others:
+                tell_of(s, flow, 1)
         provider.free(provider.hold(Ask()))
     except FlowosError as error:
         say("refused", error)
+
+
+def tell_of(s: HeldSlice, flow: fo.Flow, x: int) -> None:
+    try:
+        say("ran", s.run(flow, x))
+    except FlowosError as error:
+        say("failed", type(error).__name__, error)
 
 
 if __name__ == "__main__":

@@ -59,8 +59,19 @@ def test_latency_of_two_deployments_is_compared_and_their_machines_are_kept(
             assert (verdict["base"], verdict["other"]) == tuple(r["id"] for r in found["runs"])
         page = (tmp_path / "report/deployment-2/report.md").read_text()
         assert f"deployment 2 of {first['of']}, pool cloud: c1 (booted " in page
+        _compared_on_a_page(box, tmp_path, found["page"])
         again = flowos(box, "compare", "last", "--axis", "deployment", "--json")
         assert json.loads(again.stdout)["spreads"] == found["spreads"]
         shown = flowos(box, "compare", "last", "--axis", "deployment")
         assert "pool cloud, 2 deployments of nodes" in shown.stdout
         assert comes(lambda: down(box) == {"c1", "c2"})
+
+
+def _compared_on_a_page(box: Box, folder: Path, page: str) -> None:
+    assert page == str(folder / "report/deployments.html")
+    compared = Path(page).read_text()
+    assert "2 deployments of pool cloud, one after the other." in compared
+    assert 'href="deployment-2/report.html"' in compared
+    out = ("--out", str(folder / "again"))
+    written = flowos(box, "compare", "last", "--axis", "deployment", *out)
+    assert f"written: {folder}/again/deployments.html" in written.stderr

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -181,14 +182,15 @@ def is_free_of_all(box: Box) -> bool:
     return box.run("squeue").returncode == 0 and is_free(box)
 
 
-def test_a_controller_that_is_gone_stops_no_run_and_ends_the_job_when_it_is_back(
-    driver: Driver,
+@pytest.mark.parametrize("daemon", ["slurmctld", "munged"])
+def test_a_controller_or_munge_that_is_gone_stops_no_run_and_the_job_ends_when_it_is_back(
+    driver: Driver, daemon: str
 ) -> None:
     driver.workers()
-    kill_daemon(driver.box, "slurmctld")
+    kill_daemon(driver.box, daemon)
     driver.let_go()
     assert driver.end() == ALL
-    driver.box.act("begin", "slurmctld")
+    driver.box.act("begin", daemon)
     awaited(lambda: is_free_of_all(driver.box), "its job is held")
 
 
@@ -271,20 +273,8 @@ def twice(box: Box, python: Path = Path(sys.executable)) -> Iterator["subprocess
     with subprocess.Popen(words, env=env, stdin=pipe, stdout=pipe, text=True) as runs:
         yield runs
         if runs.stdin and not runs.stdin.closed:
-            runs.communicate("\n\n", PATIENCE_SECONDS)
+            runs.communicate("\n", PATIENCE_SECONDS)
     awaited(lambda: is_free(box), "its job is held")
-
-
-def test_a_shared_folder_that_becomes_read_only_is_said_when_something_starts() -> None:
-    with Box(apart=True, shared_mib=8) as box, twice(box) as runs:
-        assert runs.stdout
-        assert runs.stdout.readline() == "ran [2]\n"
-        box.act("remount", "ro")
-        said = runs.communicate("\n\n", PATIENCE_SECONDS)[0].splitlines()
-        start = f"failed LaunchFailed task 'triple': cannot make the run folder {box.shared}"
-        assert said[0].startswith(start)
-        assert said[0].endswith(": Read-only file system")
-        assert said[1:] == [f"refused pool c: shared folder {box.shared}: Read-only file system"]
 
 
 def test_a_python_that_a_node_does_not_see_is_said_with_the_node(tmp_path: Path) -> None:
@@ -298,11 +288,45 @@ def test_a_python_that_a_node_does_not_see_is_said_with_the_node(tmp_path: Path)
         )
 
 
+TOO_OLD = '[ "$1" = -c ] && echo 3.6 || { echo SyntaxError >&2; exit 1; }'
+"""It cannot read the worker's file."""
+OTHER = f"""\
+while [ "$1" != -u ]; do shift; done; shift
+exec {sys.executable} -u -c '
+import runpy, sys
+from os.path import dirname
+sys.argv, sys.path, sys.version_info = sys.argv[1:], [dirname(sys.argv[1]), *sys.path], (3, 6)
+runpy.run_path(sys.argv[0], run_name="__main__")
+' "$@"
+"""
+"""It runs the worker, which says its version."""
+
+
+@pytest.mark.parametrize("there", [TOO_OLD, OTHER])
+def test_another_python_of_a_node_under_the_same_path_is_said_with_both_versions(
+    there: str,
+) -> None:
+    with Box(apart=True) as box, tempfile.TemporaryDirectory(dir="/tmp") as own:
+        python = Path(own, "python")
+        python.symlink_to(Path(sys.executable).resolve())
+        for node in box.nodes:
+            other = box.folder / node / python.relative_to("/")
+            other.parent.mkdir()
+            other.write_text(f"#!/bin/sh\n{there}\n")
+            other.chmod(0o755)
+        ours = ".".join(map(str, sys.version_info[:2]))
+        with twice(box, python) as runs:
+            assert runs.stdout
+            assert runs.stdout.readline() == (
+                f"failed LaunchFailed task 'double': the worker on node n1 is Python 3.6, this is "
+                f"{ours}: {python} has to be the same file on both sides\n"
+            )
+
+
 @pytest.mark.parametrize("driver", [("submit", 4)], indirect=True)
-def test_runs_that_were_submitted_end_with_their_node(driver: Driver) -> None:
+def test_runs_that_were_submitted_begin_anew_when_their_node_is_lost(driver: Driver) -> None:
     driver.workers()
     driver.box.act("stop", "n1")
     driver.line("event lost")
     driver.let_go()
-    said = driver.end()
-    assert said.startswith("results 2 lost 2 node n1 is lost: ")
+    assert driver.end() == "results 4 lost 0"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import flowos as fo
+from flowos.drivers.allocators.sge import by_hand_words
 from flowos.engine import provider_of
 from flowos.model import Ask, Pool
 
@@ -39,6 +40,13 @@ def test_a_pool_shows_what_the_cluster_has_for_it(grid: Grid) -> None:
     code, said = checked(grid.outside, "nodes = 2", *QUEUE)
     assert code == 0
     assert said.startswith("n2 ")
+
+
+def test_the_command_that_measures_on_a_node_runs_there(grid: Grid) -> None:
+    words = by_hand_words(Pool(name="c", kind="sge", queue="main.q", pe="nodes"), ("echo", "here"))
+    variables = {**os.environ, **grid.outside}
+    done = subprocess.run(words, env=variables, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "here\n"), done.stderr
 
 
 @pytest.mark.parametrize(

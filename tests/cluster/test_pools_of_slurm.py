@@ -6,11 +6,14 @@ import pwd
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import flowos as fo
+from flowos.store import open_store
 from tests.waiting import comes
 
 from .box import Box
@@ -59,11 +62,71 @@ def test_a_pool_shows_its_users_and_storage(box: Box, folder: Path) -> None:
     shared, scratch = found["storage"]
     assert 0 < shared["free_bytes"] <= shared["total_bytes"]
     assert (scratch["total_bytes"], scratch["path"]) == (None, "/local")
+    assert scratch["complaint"] == "it is on each node, and none is free now to look at it"
     text = subprocess.run(
         (FLOWOS, "pools", "--check"), env={**os.environ, **box.variables}, capture_output=True
     ).stdout.decode()
     assert f"shared {folder}: " in text
     assert "what users have used is not known: sacct: Slurm accounting storage is disabled" in text
+
+
+STORAGE = """
+[pools.c]
+kind = "slurm"
+nodes = 2
+shared = "{shared}"
+scratch = "/tmp"
+scratch_tier = {{capacity_bytes = 1_000_000, read_bytes_per_second = 1e3}}
+[pools.lacks]
+kind = "slurm"
+shared = "{shared}"
+scratch = "/nowhere"
+"""
+BY_HAND = "srun --nodes=1 --ntasks=1 --exclusive flowos measure --only fio --scratch /tmp"
+
+
+@pytest.fixture
+def said(machines: Box) -> Callable[..., str]:
+    """What a command prints that sees the nodes, and has a store that they see too."""
+    pools = machines.folder / "pools.toml"
+    pools.write_text(STORAGE.format(shared=machines.shared))
+    variables = {**os.environ, **machines.variables, "FLOWOS_CONFIG": str(pools)}
+
+    def said(*words: str) -> str:
+        words = (*machines.enter, *words, "--store", str(machines.shared / "runs.db"))
+        done = subprocess.run(words, env=variables, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    open_store(str(machines.shared / "runs.db")).close()
+    return said
+
+
+def test_storage_is_shown_as_promised_as_a_node_sees_it_and_as_fio_measured_it(
+    machines: Box, folder: Path, said: Callable[..., str]
+) -> None:
+    def storage() -> list[list[dict[str, Any]]]:
+        pools = json.loads(said(FLOWOS, "pools", "--check", "--json"))
+        return [each["storage"] for each in pools if each["pool"]["name"] != "local"]
+
+    (shared, scratch), (_, lacking) = storage()
+    assert lacking["complaint"].endswith("'/nowhere': No such file or directory")
+    assert (shared["node"], shared["speed"], scratch["speed"]) == ("", None, None)
+    assert scratch["node"] in {"n1", "n2"}
+    assert 0 < scratch["free_bytes"] <= scratch["total_bytes"]
+    assert scratch["measure"] == BY_HAND
+    measure = BY_HAND.replace("flowos", FLOWOS, 1).split()
+    said(*measure, "--quick", "--out", str(folder / "report"))
+    (shared, scratch), _ = storage()
+    assert shared["speed"] is None, "of the nodes' own storage it was"
+    speed = scratch["speed"]
+    assert speed["host"] in {"n1", "n2"}
+    assert min(speed["read_bytes_per_second"], speed["write_bytes_per_second"]) > 1e6
+    text = said(FLOWOS, "pools", "--check")
+    assert f"not measured: flowos measure --only fio --scratch {machines.shared}" in text
+    assert "promised: 1.00 MB, read 1.00 kB/s" in text
+    assert f"by run {speed['run']} on n" in text
+    assert machines.ask("squeue", "--noheader") == ""
 
 
 @pytest.mark.parametrize(

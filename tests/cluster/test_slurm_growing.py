@@ -7,7 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 import flowos as fo
-from flowos.engine import GrowingSlice, HeldSlice, Provider, SliceOptions, provider_of
+from flowos.engine import (
+    GrowingSlice,
+    HeldSlice,
+    Provider,
+    SliceOptions,
+    provider_of,
+    waiting_tasks,
+)
 from flowos.model import Ask, Pool
 from flowos.plan import NodeRange
 from tests.contract.test_changed_holds import (  # noqa: F401 - tests that are collected here too
@@ -88,3 +95,20 @@ def test_free_while_it_waits_in_the_queue_leaves_no_job(several: Provider, box: 
         assert len(box.ask("squeue", "--noheader", "--format=%A").split()) == 1
         with pytest.raises(fo.SliceFreed):
             run.result(1)
+
+
+def test_what_waits_for_a_node_is_told_what_slurm_says(several: Provider) -> None:
+    heard = Heard()
+    with HeldSlice(several, Ask(nodes=2), SliceOptions()) as other, grows(several, heard) as s:
+
+        def mapped() -> None:
+            assert list(s.map(NAP, [0.2] * 40)) == [[0.2]] * 40
+
+        mapping = threading.Thread(target=mapped)
+        mapping.start()
+        wanted = "for a node: the pool was asked for one, and said: "
+        assert comes(lambda: [t for t in waiting_tasks("nap") if t.why.startswith(wanted + "Res")])
+        assert len(s.nodes) == 1, "it waits for a second one"
+        other.free()
+        mapping.join()
+        assert comes(lambda: waiting_tasks("nap") == ())

@@ -238,14 +238,16 @@ own = Path(tempfile.mkdtemp(dir="/tmp"))
 mine = Path(shutil.move(shared / "image.sqfs", own / "mine.sqfs"))
 folder = own / "folder"
 (folder / "bin").mkdir(parents=True)
-flow = fo.flow_output(fo.command(["sh", "-c", "ls / /tmp"])())
+(own / "given").write_text("given")
+shows = fo.command(["sh", "-c", "ls / /tmp; cat $0", fo.In("f")])
+flow = fo.flow_output(shows(fo.flow_input("f", fo.File)))
 for image in (mine, folder):
     env = Environment(image=here().image_at(image), runtime="auto")
     pool = Pool(name=f"unseen-{image.stem}", kind="slurm", nodes=2, shared=str(shared))
     try:
         with HeldSlice(provider_of(pool), Ask(), SliceOptions(env=env)) as s:
-            (said,) = s.run(flow)
-            print("scratch" in said, own.name in said)
+            (said,) = s.run(flow, own / "given")
+            print("scratch" in said, own.name in said, said.endswith("given"))
     except FlowosError as error:
         print(str(error).replace(str(own), ""))
 shutil.rmtree(own)
@@ -261,7 +263,7 @@ def test_an_image_that_nodes_do_not_see_is_copied_to_the_shared_folder(
     done = machines.run("env", cache, sys.executable, "-c", UNSEEN, str(machines.shared))
     assert done.stderr == ""
     *lines, last = done.stdout.splitlines()
-    assert lines == ["True False"]
+    assert lines == ["True False True"]
     assert last.startswith("image /folder: node n1 does not see this folder; make it a squashfs")
     assert not [*content.glob(".flowos-*")]
 

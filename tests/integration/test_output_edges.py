@@ -173,6 +173,21 @@ def test_what_a_flow_file_leaves_open_is_written(flowos_process: Flowos, tmp_pat
     assert (tmp_path / "out").read_text() == "1234567"
 
 
+@pytest.mark.parametrize("encoding", ["utf-8:strict", "ascii:strict", "utf-8:surrogateescape"])
+def test_what_the_terminal_has_no_letters_for_is_escaped(
+    flowos_process: Flowos, tmp_path: Path, variables: dict[str, str], encoding: str
+) -> None:
+    variables["PYTHONIOENCODING"] = encoding
+    (tmp_path / "flow.py").write_text(
+        "import flowos as fo\n"
+        "@fo.task\n"
+        "def word(a: int) -> str:\n"
+        "    return 'a\\ud800'\n"
+        "flow = fo.flow_output(word(fo.flow_input('a', int)))\n"
+    )
+    assert "= a\\ud800" in flowos_process("run", "flow.py", "a=1").stdout
+
+
 PIPE_BYTES = 1 << 16
 WRITES_MORE_THAN_FITS = f"""
 import os

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from flowos.engine import here, run_interleaved
-from flowos.model import Case, Exited, Launch, Outcome, Unmeasured
+from flowos.model import Case, Launch, Outcome, Unmeasured
 from flowos.probes import mpi
 from flowos.probes.mpi import MpiPairs
+from tests.mpirun import started
 
 SOURCE = Path(mpi.__file__).parent / "programs" / "mpi_pairs.c"
 CORES = len(os.sched_getaffinity(0))
@@ -44,15 +45,7 @@ def compile_by(family: Family, to: Path, source: Path = SOURCE) -> Path:
 
 
 def run(family: Family, binary: Path, *words: str, ranks: int = 2) -> Outcome:
-    return start((*family.mpirun, str(ranks), str(binary), *words))
-
-
-def start(argv: tuple[str, ...]) -> Outcome:
-    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    done = subprocess.run(
-        argv, capture_output=True, check=False, timeout=300, env={**os.environ, **allowed}
-    )
-    return Outcome(end=Exited(done.returncode), stdout=done.stdout, stderr=done.stderr)
+    return started((*family.mpirun, str(ranks), str(binary), *words))
 
 
 @pytest.fixture(scope="module")
@@ -164,6 +157,6 @@ def test_two_ranks_bound_to_one_core_are_refused(binaries: dict[str, Path]) -> N
         pytest.skip("MPICH is not installed")
     cpu = str(min(os.sched_getaffinity(0)))
     words = (str(binaries["mpich"]), "1", "0.001", "8")
-    outcome = start(("mpiexec.mpich", "-n", "2", "taskset", "-c", cpu, *words))
+    outcome = started(("mpiexec.mpich", "-n", "2", "taskset", "-c", cpu, *words))
     answer = MpiPairs().read(Case("mpi"), outcome)
     assert answer == Unmeasured(reason=f"both ranks are bound to cpu {cpu}")

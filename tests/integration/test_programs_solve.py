@@ -20,6 +20,7 @@ import flowos as fo
 from flowos.model import Case, Exited, Outcome, Unmeasured
 from flowos.probes.solve import FLAGS, LIBRARIES, LIBRARY_SOURCES, SOURCE, Solve
 from flowos.solver import Csr, poisson, read_matrix
+from tests.mpirun import started
 
 ROOT = Path(__file__).parents[2]
 NATIVE = ROOT / "src/flowos/solver/native"
@@ -90,18 +91,8 @@ def binaries(made_once: Callable[[str, Callable[[Path], None]], Path]) -> Binari
 
 
 def run(family: Family, binary: Path, *words: str, ranks: int = 1, threads: int = 1) -> Outcome:
-    done = subprocess.run(
-        (*family.mpirun, str(ranks), str(binary), *words),
-        capture_output=True,
-        check=False,
-        timeout=300,
-        env={
-            **os.environ,
-            **{"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
-            **{"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"},
-        },
-    )
-    return Outcome(end=Exited(done.returncode), stdout=done.stdout, stderr=done.stderr)
+    how = {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"}
+    return started((*family.mpirun, str(ranks), str(binary), *words), **how)
 
 
 def answer(outcome: Outcome) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def test_a_build_that_fails_once_is_tried_again_and_one_line_says_so(folder: Pat
     assert (done.returncode, done.stderr) == (0, "")
     (line,) = [line for line in done.stdout.splitlines() if "pip failed" in line]
     assert "timed out after 10 seconds; once more" in line
-    assert (folder / ".venv/.flowos-measure").exists()
+    assert (folder / ".venv/.flowos-built").exists()
 
 
 def test_a_build_that_fails_twice_ends_in_one_line_with_the_reason(folder: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_build_that_fails_twice_ends_in_one_line_with_the_reason(folder: Path)
     assert "cmake, --version]' timed out after 10 seconds" in line
     assert "Traceback" not in done.stdout
     assert "Traceback" in (folder / ".venv/set-up.log").read_text()
-    assert not (folder / ".venv/.flowos-measure").exists()
+    assert not (folder / ".venv/.flowos-built").exists()
 
 
 def test_it_is_built_again_only_when_what_it_is_built_from_has_changed(folder: Path) -> None:

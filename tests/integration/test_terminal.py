@@ -173,6 +173,7 @@ def test_the_persons_own_shell_goes_on_when_flowos_is_killed(terminal: Any, is_g
     in_shell(at)
     at.type("echo pid=$$= parent=$PPID=\n")
     shell, init = at.read_number("pid"), at.read_number("parent")
+    at.read_until("in> ")  # its shell has set the modes of its next prompt
     guardian = parent_of(init)
     os.kill(parent_of(guardian), signal.SIGKILL)
     at.read_until("Killed")

@@ -32,19 +32,34 @@ def after(x: fo.int64) -> fo.int64:
 flow = fo.flow_output(after(slow(fo.flow_input("x", fo.int64))))
 """
 
+POOLS = """
+[pools.slow]
+kind = "fake"
+[pools.one]
+kind = "fake"
+[pools.two]
+kind = "fake"
+nodes = 2
+cores = 1
+[pools.fpga]
+kind = "fake"
+cores = 4
+gres = "fpga:1"
+"""
+
 
 @pytest.fixture
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     """Begins programs with a data folder of their own; they end with the test."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    (tmp_path / "flowos.toml").write_text('[pools.slow]\nkind = "fake"\n')
+    (tmp_path / "flowos.toml").write_text(POOLS)
     monkeypatch.setenv("FLOWOS_CONFIG", str(tmp_path / "flowos.toml"))
     monkeypatch.chdir(tmp_path)
     programs: list[subprocess.Popen[str]] = []
 
     def start(program: str) -> "subprocess.Popen[str]":
         words = [sys.executable, "-c", FLOW + textwrap.dedent(program)]
-        started = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        started = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         programs.append(started)
         assert started.stdout is not None
         assert started.stdout.readline() == "ready\n"
@@ -144,3 +159,95 @@ def test_slices_say_why_they_wait_or_that_they_do_not(start: Start, flowos: Flow
     flowos("slice", "free", found()["held"])
     comes(lambda: sorted(found()), ["freed", "held"])
     assert "it is over: freed, by 'flowos slice free'" in flowos("why", found()["freed"]).stdout
+
+
+def test_runs_in_the_line_of_a_growing_slice_say_what_the_pool_says(
+    start: Start, flowos: Flowos
+) -> None:
+    program = start("""
+        import threading
+        held = fo.slice(pool="one")
+        s = fo.slice(pool="one", nodes=(0, 1), cores=1)
+        runs = [s.submit(flow, 1), s.submit(flow, 2)]
+        ran = []
+        caller = threading.Thread(target=lambda: ran.append(s.run(flow, 4)))
+        caller.start()
+        print("ready", flush=True)
+        sys.stdin.readline()
+        held.free()
+        caller.join()
+        print(sum(run.result()[0] for run in runs) + ran[0][0])
+    """)
+    said = "for a node: the pool was asked for one, and said: 0 of 1 nodes are free"
+    comes(lambda: tasks(flowos, "slow"), [("slow", "waits", said, 3)])
+    assert tasks(flowos, "after") == [("after", "waits", said, 3)]
+    assert f"3 x slow (flow) waits {said}\n" in flowos("why", "slow").stdout
+    assert program.stdin is not None
+    program.stdin.write("\n")
+    program.stdin.flush()
+    comes(lambda: [state for _, state, _, _ in tasks(flowos, "slow")][:1], ["runs"])
+    Path("go").touch()
+    assert program.communicate()[0] == "7\n"
+
+
+def test_items_of_a_map_that_no_node_has_say_why_none_comes(start: Start, flowos: Flowos) -> None:
+    start("""
+        other = fo.slice(pool="two")
+        s = fo.slice(pool="two", nodes=(0, 2), cores=1, idle_seconds=100)
+        print("ready", flush=True)
+        list(s.map(flow, range(50)))
+    """)
+
+    def queued() -> set[str]:
+        return {why for _, _, why, _ in tasks(flowos, "after") if "for a node" in why}
+
+    comes(queued, {"for a node: the pool was asked for one, and said: 0 of 2 nodes are free"})
+
+
+def test_a_slice_that_stopped_growing_says_how_to_go_on(start: Start, flowos: Flowos) -> None:
+    Path("flowos.toml").write_text(
+        POOLS + '[pools.less]\nkind = "fake"\nnodes = 2\ncores = 1\nscript = ["lose 1 after 0"]\n'
+    )
+    start("""
+        s = fo.slice(pool="less", nodes=(0, 2), idle_seconds=100)
+        lost = fo.slice(pool="less")
+        while lost.held.nodes:
+            time.sleep(0.01)
+        print("ready", flush=True)
+        list(s.map(flow, range(50)))
+    """)
+    stopped = (
+        "for a node: pool less: the slice stopped growing after 3 failures in a row, the last one: "
+        "pool less: 2 nodes asked for, it has 1; its resize(NODES) tries again"
+    )
+    comes(lambda: {why for _, _, why, _ in tasks(flowos, "after") if "stopped" in why}, {stopped})
+
+
+def test_items_of_a_map_over_held_nodes_say_that_these_have_no_room(
+    start: Start, flowos: Flowos
+) -> None:
+    start("""
+        s = fo.slice(pool="two", nodes=2)
+        print("ready", flush=True)
+        list(s.map(flow, range(50)))
+    """)
+    room = "for a node: there is no room on two-1, two-2"
+    comes(lambda: {why for _, _, why, _ in tasks(flowos, "after") if "for a node" in why}, {room})
+
+
+def test_a_task_that_waits_for_a_device_says_which(start: Start, flowos: Flowos) -> None:
+    start("""
+        @fo.task(needs=fo.Needs(devices={"fpga": 1}))
+        def loads(x: fo.int64) -> fo.int64:
+            while not Path("go").exists():
+                time.sleep(0.01)
+            return x
+
+        f = fo.flow_output(loads(fo.flow_input("x", fo.int64)))
+        s = fo.slice(pool="fpga", workers="process")
+        runs = [s.submit(f, 1), s.submit(f, 2)]
+        print("ready", flush=True)
+        runs[0].result()
+    """)
+    waits = "for 1 fpga, 0 of 1 are free; tasks that run: loads"
+    comes(lambda: tasks(flowos, "loads"), [("loads", "runs", "", 1), ("loads", "waits", waits, 1)])

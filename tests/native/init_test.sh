@@ -22,6 +22,10 @@ fresh() { # a run folder with a plain environment
   printf '%s' "$top" >"$run/cwd"
 }
 
+on_one_disk() { # is the run folder on a disk that is counted?
+  [ -e "/sys/dev/block/$(mountpoint -d "$(stat -c %m "$run")" 2>/dev/null)/device" ]
+}
+
 end_of() { head -n 1 "$run/status.${1:-0}"; }
 
 value_of() { sed -n "s/^$1 //p" "$run/status.0"; }
@@ -278,6 +282,29 @@ what_was_used_is_told() {
     complain "$(cat "$run/status.0")"
 }
 
+what_the_node_did_is_told_to_a_supervisor_elsewhere() { # ours would read it here
+  local data=$run/data moved
+  "$init" "$run" -- true
+  same cpus "" "$(value_of cpus_busy_seconds)"
+  same disks "" "$(value_of disk_bytes)$(value_of own_disk_bytes)"
+  : >"$run/lifeline"
+  mkfifo "$run/holds"
+  exec 9<>"$run/holds"
+  "$init" "$run" -- dd if=/dev/zero of="$data" bs=1M count=4 conv=fsync status=none <&9
+  exec 9>&-
+  [ -n "$(value_of cpus_busy_seconds)" ] || complain "$(cat "$run/status.0")"
+  for what in memory io; do
+    [ ! -e "/proc/pressure/$what" ] || [ -n "$(value_of "${what}_stalled_seconds")" ] ||
+      complain "nothing of pressure of $what"
+  done
+  [ "$(stat -fc %T "$run")" != tmpfs ] && [ -e /proc/self/io ] || return
+  moved=$(value_of own_disk_bytes)
+  [ "${moved:-0}" -ge 4194304 ] || complain "wrote '$moved' bytes"
+  on_one_disk || return
+  awk -v all="$(value_of disk_bytes)" 'BEGIN { exit !(all >= 4194304) }' ||
+    complain "the disks moved '$(value_of disk_bytes)' bytes"
+}
+
 no_half_written_file_stays() {
   "$init" "$run" -- true
   same files "cwd env started.0 status.0" "$(ls -A "$run" | xargs)"
@@ -316,7 +343,7 @@ a_held_container_is_entered() { # in which $top/mark is another file
 }
 
 for promise in $(declare -F | awk '{ print $3 }' |
-  grep -vxE 'complain|same|fresh|end_of|value_of|appears|gone|orphaned'); do
+  grep -vxE 'complain|same|fresh|on_one_disk|end_of|value_of|appears|gone|orphaned'); do
   fresh
   "$promise"
 done

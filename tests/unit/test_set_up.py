@@ -84,6 +84,7 @@ def first_word(node: ast.expr) -> str:
     return ""
 
 
+@pytest.mark.no_cover
 def test_every_program_that_tests_ask_for_is_named_in_the_set_up() -> None:
     asked = set().union(*map(programs, trees("tests")))
     assert {"umoci", "ip", "mksquashfs", "gcc"} <= asked
@@ -110,6 +111,7 @@ def test_in_ci_a_skip_that_the_set_up_could_mend_is_a_failure(tmp_path: Path) ->
         assert ended in done.stdout.splitlines()[-1], done.stdout
 
 
+@pytest.mark.no_cover
 def test_no_property_is_given_up_because_the_machine_is_busy() -> None:
     assert settings().deadline is None
     assert HealthCheck.too_slow in settings().suppress_health_check
@@ -127,11 +129,14 @@ def settings_given(tree: ast.Module) -> set[str | None]:
     return {k.arg for call in calls if name_of(call.func) == "settings" for k in call.keywords}
 
 
+@pytest.mark.no_cover
 def test_what_only_some_machines_have_is_the_same_to_mypy_everywhere() -> None:
     settings = PROJECT["tool"]["mypy"]
     overrides = [o for o in settings["overrides"] if o.get("follow_imports") == "skip"]
     skipped = {module.removesuffix(".*") for o in overrides for module in o["module"]}
-    dev = (*PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"]["dev"])
+    build, dev = (PROJECT["dependency-groups"][name] for name in ("build", "dev"))
+    assert dev[0] == {"include-group": "build"}
+    dev = (*PROJECT["project"]["dependencies"], *build, *dev[1:])
     brought = {plain(re.split(r"[^\w.-]", one)[0]) for one in dev}
     owners = packages_distributions().items()
     always = {module for module, of in owners if brought & set(map(plain, of))}
@@ -140,6 +145,11 @@ def test_what_only_some_machines_have_is_the_same_to_mypy_everywhere() -> None:
     ours.update(settings["files"])
     asked = set[str]().union(*map(imported, trees(*settings["files"])))
     assert asked - always - ours <= skipped
+
+
+def test_flowos_is_built_in_its_venv_with_what_a_build_apart_takes() -> None:
+    groups = PROJECT["dependency-groups"]
+    assert set(PROJECT["build-system"]["requires"]) <= set(groups["build"])
 
 
 def plain(distribution: str) -> str:

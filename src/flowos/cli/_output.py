@@ -5,6 +5,7 @@ its own and without a traceback. What standard error does not take is dropped: a
 be seen is no reason to lose a result.
 """
 
+import codecs
 import io
 import os
 import sys
@@ -101,6 +102,19 @@ def print_json(value: object, *, indent: int | None = 1, file: TextIO | None = N
     print(json.dumps(to_json(value), allow_nan=False, indent=indent), file=file)
 
 
+def _escaped(error: UnicodeError) -> tuple[str | bytes, int]:
+    """A byte of a file's name as it is, else an escape."""
+    try:
+        return codecs.lookup_error("surrogateescape")(error)
+    except UnicodeError:
+        return codecs.lookup_error("backslashreplace")(error)
+
+
+codecs.register_error("flowos-escaped", _escaped)
+_ERRORS = {"strict": "backslashreplace", "surrogateescape": "flowos-escaped"}
+"""What is printed of a text that the encoding of a stream does not have."""
+
+
 def _over(stream: TextIO, kind: type[io.BufferedWriter]) -> TextIO:
     """The same stream over a buffer of this kind."""
     if not isinstance(stream, io.TextIOWrapper) or type(stream.buffer) is kind:
@@ -113,7 +127,7 @@ def _over(stream: TextIO, kind: type[io.BufferedWriter]) -> TextIO:
     return io.TextIOWrapper(
         kind(io.FileIO(number, "w", closefd=False)),
         encoding=stream.encoding,
-        errors=stream.errors,
+        errors=_ERRORS.get(str(stream.errors), stream.errors),
         line_buffering=stream.line_buffering or stream.write_through,  # of PYTHONUNBUFFERED
         write_through=stream.write_through,
     )

@@ -1,7 +1,9 @@
 """`flowos compare`: which level of an axis is better, or two runs side by side."""
 
 import argparse
+import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flowos.cli._output import print_json
@@ -49,6 +51,12 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         action="store_true",
         help="of two runs also the numbers whose ranges meet (JSON has them in any case)",
     )
+    command.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="with --axis deployment: write it as a page into this folder, too",
+    )
     add_store(command)
     add_json(command)
 
@@ -57,6 +65,8 @@ def run(args: argparse.Namespace) -> int:
     """The exit code as the help says it; 2 for every failure, as 1 says that something is worse."""
     if args.margin is not None and not 0 < args.margin < 1:
         raise UsageError(f"--margin {args.margin}: give a share between 0 and 1, such as 0.03")
+    if args.out is not None and args.axis != "deployment":
+        raise UsageError("--out: only with --axis deployment; flowos report writes that of a run")
     margin = {} if args.margin is None else {"margin": args.margin}
     try:
         match args.run_ids, args.axis:
@@ -72,15 +82,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _deployments(args: argparse.Namespace, ref: str, margin: dict[str, float]) -> int:
-    from flowos.operations.deployments import stored_deployments
+    from flowos.operations.deployments import stored_deployments, with_page
     from flowos.report import deployments_text
 
     found = stored_deployments(ref, args.store, **margin)
+    if args.out is not None:
+        found = with_page(found, args.out)
     if args.json:
         print_json(found)
     else:
         print(deployments_text(found.runs, found.spreads), end="")
-    return 0
+    for line in (*found.notes, *([f"written: {found.page}"] if found.page else ())):
+        print(line, file=sys.stderr)
+    return 2 if args.out is not None and found.page is None else 0
 
 
 def _levels(args: argparse.Namespace, ref: str, axis: str, margin: dict[str, float]) -> int:

@@ -185,6 +185,8 @@ def _deployments(
         print(deployments_text(found.runs, found.spreads), end="")
     for note in found.notes:
         print(note, file=sys.stderr)
+    if found.page is not None:
+        print(f"written: {found.page}", file=sys.stderr)
     if not found.spreads:
         return _EXIT_NOTHING
     return _EXIT_INTERRUPTED if found.interrupted else 0

@@ -4,11 +4,11 @@ import argparse
 from typing import TYPE_CHECKING
 
 from flowos.cli._output import print_json
-from flowos.cli._shared import add_json, top_command
+from flowos.cli._shared import add_json, add_store, top_command
 
 if TYPE_CHECKING:
-    from flowos.model import Pool, PoolStorage, PoolUser, Promise, VmSize
-    from flowos.operations.settings import PoolState
+    from flowos.model import Pool, PoolUser, Promise, VmSize
+    from flowos.operations.pools import PoolState
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -21,24 +21,25 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     command.add_argument(
         "--check",
         action="store_true",
-        help="ask each pool for its nodes as they are now, its users, its storage, and compare its "
-        "nodes with what their size promises",
+        help="ask each pool for its nodes as they are now, its users, its storage (that of nodes on"
+        " one that is free), and compare with what their size and the settings promise",
     )
     command.add_argument(
         "--schema", action="store_true", help="print the JSON Schema of flowos.toml, and end"
     )
+    add_store(command)
     add_json(command)
 
 
 def run(args: argparse.Namespace) -> int:
     from flowos.model import settings_schema
-    from flowos.operations.settings import pools
+    from flowos.operations.pools import pools
     from flowos.operations.settings_file import settings_file
 
     if args.schema:
         print_json(settings_schema())
         return 0
-    found = pools(check=args.check)
+    found = pools(check=args.check, url=args.store)
     if args.json:
         print_json([_plain(state) for state in found])
     else:
@@ -74,6 +75,8 @@ def _of_the_cluster(pool: "Pool") -> tuple[tuple[str, str], ...]:
 
 
 def _lines(state: "PoolState") -> list[str]:
+    from flowos.report import storage_lines
+
     pool = state.pool
     words = [pool.name, pool.kind, f"{pool.nodes} node{'s' * (pool.nodes > 1)}"]
     words += [f"{pool.cores} cores each"] * (pool.cores is not None)
@@ -91,7 +94,7 @@ def _lines(state: "PoolState") -> list[str]:
         words = [node.name, f"{node.cores} cores", f"{node.gpus} GPUs", *devices, node.state]
         lines.append("  " + "  ".join(words))
     lines += [f"  {words}" for words in _promises(state)]
-    lines += [f"  {_storage(each)}" for each in state.storage]
+    lines += [f"  {line}" for each in state.storage for line in storage_lines(each)]
     lines += [f"  {_user(each, pool)}" for each in state.users]
     lines += [f"  what users have used is not known: {state.not_accounted}"] * bool(
         state.not_accounted
@@ -132,13 +135,6 @@ def _promise(promise: "Promise") -> str:
         what == "vCPUs" and 2 * promise.seen == promise.promised
     )
     return f"{what}: {amounts[0]} promised, {amounts[1]} seen{half}"
-
-
-def _storage(storage: "PoolStorage") -> str:
-    if storage.total_bytes is None or storage.free_bytes is None:
-        return f"{storage.key} {storage.path}: {storage.complaint}"
-    total, free = (f"{size / 1e9:.1f} GB" for size in (storage.total_bytes, storage.free_bytes))
-    return f"{storage.key} {storage.path}: {free} of {total} are free"
 
 
 def _user(user: "PoolUser", pool: "Pool") -> str:

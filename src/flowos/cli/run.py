@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from flowos.model import Environment
 
 
-_OF_A_POOL = ("nodes", "idle-seconds", "seconds", "topology")
+_OF_A_POOL = ("nodes", "idle-seconds", "seconds", "gpus", "topology")
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
             "name a flow file, or an image to be run: flowos run FLOW.py, flowos run --env IMAGE"
         )
     for option in ("out", "journal", "workers", "no-progress", "pool", *_OF_A_POOL):
-        if getattr(args, option.replace("-", "_")):
+        if getattr(args, option.replace("-", "_")) not in (None, False, []):
             raise UsageError(f"--{option} is for a flow, and {args.env} is an image")
     return run_or_show(args, words_after_dashes(args.words), own_command)
 
@@ -114,6 +114,12 @@ def _add_pool_options(command: argparse.ArgumentParser) -> None:
         help="hold the pool's nodes for so long at most",
     )
     command.add_argument(
+        "--gpus",
+        type=int,
+        metavar="COUNT",
+        help="hold nodes with so many GPUs each (default: as many as a task of the flow needs)",
+    )
+    command.add_argument(
         "--topology",
         choices=("pack", "spread", "switch"),
         help="hold nodes that are near to each other, far, or on one switch",
@@ -136,6 +142,7 @@ def _run_flow(args: argparse.Namespace) -> int:
     from flowos.operations._plain_output import plain_output
     from flowos.operations.flow_file import (
         load_flow,
+        needs_words,
         own_traceback,
         plain_flow,
         read_places,
@@ -162,6 +169,8 @@ def _run_flow(args: argparse.Namespace) -> int:
     if args.dry_run:
         where = f", on {_shown(args.nodes)} of pool {args.pool}" if args.pool else ""
         print(f"# {env.label}{where}")
+        for name, words in needs_words(flow).items():
+            print(f"# {name} needs {words}")
         print(flow)
         return 0
     for name, value in printable.items():
@@ -186,7 +195,7 @@ def _pool(args: argparse.Namespace) -> dict[str, object]:
                 raise UsageError(f"--{option} is asked of a pool: add --pool NAME")
         return {}
     asked = {"pool": args.pool, "nodes": args.nodes, "seconds": args.seconds}
-    asked |= {"idle_seconds": args.idle_seconds, "topology": args.topology}
+    asked |= {"idle_seconds": args.idle_seconds, "topology": args.topology, "gpus": args.gpus}
     return {**asked, "on_event": _say_event}
 
 

@@ -44,4 +44,5 @@ def _plain(answer: "WhyAnswer") -> dict[str, object]:
 
 def _line(task: "WaitingTask") -> str:
     count = f"{task.number} x " * (task.number > 1)
-    return f"{count}{task.task} ({task.flow} on {task.node}) {task.state} {task.why}".rstrip()
+    where = f"{task.flow} on {task.node}" if task.node else task.flow
+    return f"{count}{task.task} ({where}) {task.state} {task.why}".rstrip()

@@ -41,14 +41,15 @@ class Job:
 class KeptNode:
     """What a keeper says of its node: CPUs that steps may use; `proof`, the file that it was shown.
 
-    our_address: of the machine that the keeper was started from.
+    our_address: of the machine that the keeper was started from. gpus: as CUDA_VISIBLE_DEVICES
+    calls them.
     """
 
     name: str
     our_address: str
     cpus: tuple[int, ...]
     memory_bytes: int
-    gpus: int
+    gpus: tuple[str, ...]
     proof: str = ""
     devices: DeviceNumbers = ()
     switch: str = ""
@@ -177,12 +178,25 @@ def refuse_topology(who: str, ask: Ask) -> None:
 
 
 def lacking(each: Ask, nodes: Sequence[NodeInfo]) -> str:
-    """That fewer of these nodes than asked for have what each has to have, or ""."""
+    """That fewer of these nodes than asked for have what each has to have, or "".
+
+    With what the largest one lacks, by what is asked for.
+    """
     if unknown := no_device(each.device_counts, nodes):
         return unknown
-    lacks = [complaint for complaint in map(each.lacks, nodes) if complaint]
+    largest = sorted(nodes, key=lambda node: _shares(each, node), reverse=True)
+    lacks = [complaint for complaint in map(each.lacks, largest) if complaint]
     have = len(nodes) - len(lacks)
     if have >= each.nodes:
         return ""
     why = f": {lacks[0]}" if lacks else ""
     return f"{each.nodes} nodes asked for, {have} of {len(nodes)} have what each has to have{why}"
+
+
+def _shares(asked: Ask, node: NodeInfo) -> tuple[float, ...]:
+    """How much of what is asked for it has, what fewer have first."""
+    has = dict(node.devices)
+    pairs = [(has.get(name, 0), count) for name, count in asked.device_counts]
+    pairs += [(node.gpus, asked.gpus), (node.memory_bytes, asked.memory_bytes)]
+    pairs += [(node.cores, asked.cores or 0)]
+    return tuple(min(1.0, own / count) if count else 1.0 for own, count in pairs)

@@ -100,12 +100,17 @@ def _signal(end: End) -> int:
 
 
 def _together(used: list[Usage]) -> Usage:
+    known = [u.own_disk_bytes for u in used if u.own_disk_bytes is not None]
     return Usage(
         wall_seconds=max((u.wall_seconds for u in used), default=0.0),
         user_seconds=sum(u.user_seconds for u in used),
         system_seconds=sum(u.system_seconds for u in used),
         max_rss_bytes=max((u.max_rss_bytes for u in used), default=0),
         cpus=used[0].cpus if used else None,
+        memory_stalled_seconds=used[0].memory_stalled_seconds if used else None,
+        io_stalled_seconds=used[0].io_stalled_seconds if used else None,
+        disk_bytes=used[0].disk_bytes if used else None,
+        own_disk_bytes=None if not known or len(known) < len(used) else sum(known),
     )
 
 
@@ -132,8 +137,16 @@ def _read(text: bytes, launch: Launch) -> _Rank:
             system_seconds=values.get("system_seconds", 0.0),
             max_rss_bytes=int(values.get("max_rss_bytes", 0.0)),
             cpus=_cpus(values),
+            memory_stalled_seconds=values.get("memory_stalled_seconds"),
+            io_stalled_seconds=values.get("io_stalled_seconds"),
+            disk_bytes=_count(values, "disk_bytes"),
+            own_disk_bytes=_count(values, "own_disk_bytes"),
         ),
     )
+
+
+def _count(values: Mapping[str, float], name: str) -> int | None:
+    return int(values[name]) if name in values else None
 
 
 def _cpus(values: Mapping[str, float]) -> CpuTimes | None:

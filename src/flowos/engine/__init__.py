@@ -7,6 +7,7 @@ from flowos._lazy import lazily
 _PARTS = {
     "_clock": "now utc utc_of worked",
     "_flow_slice": "FlowSlice",
+    "_folder_room": "FolderRoom SeenRoom room_here room_on_a_node",
     "_growing_slice": "GrowingSlice",
     "_held_slice": "HeldSlice",
     "_leases": "new_slice_id",
@@ -61,6 +62,12 @@ if TYPE_CHECKING:
     )
     from flowos.engine._flow_slice import (
         FlowSlice as FlowSlice,
+    )
+    from flowos.engine._folder_room import (
+        FolderRoom as FolderRoom,
+        SeenRoom as SeenRoom,
+        room_here as room_here,
+        room_on_a_node as room_on_a_node,
     )
     from flowos.engine._growing_slice import (
         GrowingSlice as GrowingSlice,

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from flowos.engine._provider import CancelToken, Held, OnHoldEvent, Provider
+from flowos.engine._provider import CancelToken, Held, HoldEvent, OnHoldEvent, Provider
 from flowos.model import Ask, Cancelled, SliceFreed
 
 
@@ -13,7 +13,8 @@ class ElasticHold:
     """What is held is a new lease each time that it was none before.
 
     ask: of a node; its `seconds` are those of all leases together, from the first one on. on_free:
-    called when it is freed. Methods may be called from any thread, and one at a time has its way.
+    called when it is freed. said: by the pool, why the nodes do not come that are waited for.
+    Methods may be called from any thread, and one at a time has its way.
     """
 
     def __init__(
@@ -30,6 +31,7 @@ class ElasticHold:
         self._freed = False
         self._until: float | None = None
         self._id = ""
+        self.said = ""
 
     def begin_more(
         self, count: int, cancel: CancelToken, came: Callable[[Held | Exception], None]
@@ -48,15 +50,15 @@ class ElasticHold:
     def more(self, count: int, cancel: CancelToken) -> Held:
         """Wait for so many in addition. Raises SliceRefused, Cancelled, SliceFreed."""
         with self._changing:
-            self._cancel = cancel
+            self._cancel, self.said = cancel, ""
             if self._freed:
                 raise Cancelled("the slice was freed")
             now = self._now()
             if now is not None and now.nodes:
-                return self._provider.resize(now, len(now.nodes) + count, cancel)
+                return self._provider.resize(now, len(now.nodes) + count, cancel, self._hear)
             if now is not None:  # its last node was lost
                 self._provider.free(now)
-            held = self._provider.hold(self._next(count), self._on_event, cancel)
+            held = self._provider.hold(self._next(count), self._tell, cancel)
             self._id = held.id
             if self._until is None and self._ask.seconds is not None:
                 self._until = time.monotonic() + self._ask.seconds
@@ -82,6 +84,14 @@ class ElasticHold:
             now = self._now()
             if now is not None:
                 self._provider.free(now)
+
+    def _hear(self, event: HoldEvent) -> None:
+        if event.what == "waiting":
+            self.said = event.reason
+
+    def _tell(self, event: HoldEvent) -> None:
+        self._hear(event)
+        self._on_event(event)
 
     def _now(self) -> Held | None:
         found = self._provider.attach(self._id) if self._id else None

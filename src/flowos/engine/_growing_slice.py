@@ -11,22 +11,22 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flowos.engine._elastic_hold import ElasticHold
-from flowos.engine._growth_state import GrowthFailures, IdleTimes
+from flowos.engine._growth_state import GrowthFailures, IdleTimes, look_after
 from flowos.engine._held_ends import given_back, refuse_no_flow, weakly
 from flowos.engine._held_map import HeldMap
 from flowos.engine._held_slice import HeldSlice
-from flowos.engine._live_maps import LiveMap, LiveMaps
+from flowos.engine._live_maps import LiveMap
 from flowos.engine._node import Node
 from flowos.engine._open_slice import SliceOptions
 from flowos.engine._provider import CancelToken, Held, HoldEvent, OnHoldEvent, Provider, ignore
 from flowos.engine._waiting_run import WaitingRun
+from flowos.engine._waiting_tasks import Queue
 from flowos.engine.flow._core_share import is_at_a_place
 from flowos.model import Ask, Cancelled, Flow, FlowosError, SliceFreed, SliceRefused
-from flowos.plan import GrowthView, NodeRange, growth_step
+from flowos.plan import GrowthView, NodeRange, growth_step, why_no_node
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -53,9 +53,8 @@ class GrowingSlice(HeldSlice):
         """Raises SliceRefused for what the pool can never give. Waits for the least nodes."""
         self._bounds = bounds
         self._wake = threading.Event()
-        self._maps = LiveMaps()
         self._line: deque[WaitingRun] = deque()
-        self._callers = 0
+        self._callers: list[Flow] = []
         self._coming: CancelToken | None = None
         self._leaving: set[Node] = set()
         self._failures = GrowthFailures(provider.pool.name)
@@ -66,11 +65,11 @@ class GrowingSlice(HeldSlice):
         provider.check(replace(ask, nodes=bounds.most))
         super().__init__(provider, ask, options, on_event, requeue=requeue)
         words = (weakref.ref(self), self._wake)
-        threading.Thread(target=_look_after, args=words, name="flowos-grow", daemon=True).start()
+        threading.Thread(target=look_after, args=words, name="flowos-grow", daemon=True).start()
 
     def _begin(self, ask: Ask) -> Callable[[], None]:
         self._room = threading.Condition(self._lock)
-        self._hold = ElasticHold(self._provider, ask, weakly(self), self._wake.set)
+        self._hold = ElasticHold(self._provider, ask, weakly(self.happened), self._wake.set)
         if self._bounds.least:
             self._adopt(self._hold.more(self._bounds.least, CancelToken()))
         return self._hold.free
@@ -95,7 +94,17 @@ class GrowingSlice(HeldSlice):
                 self._wake.set()
                 return run
             begun = self._begun(flow)
-        return self._submitted(*begun, values, named)
+        return self._followed(*begun, values, named)
+
+    def _restart(self, run: WaitingRun) -> bool:
+        if self._options.workers == "inline":
+            return super()._restart(run)
+        with self._lock:
+            goes_on = self._over is None
+            if goes_on:
+                self._line.append(run)
+        self._wake.set()
+        return goes_on
 
     def guest(self, name: str) -> "Guest":
         """Raises SliceRefused: a guest keeps its nodes."""
@@ -153,6 +162,16 @@ class GrowingSlice(HeldSlice):
     def _usable(self) -> tuple[Node, ...]:
         return tuple(node for node in self._held.nodes if node not in self._leaving)
 
+    def queued(self) -> Queue:
+        line = [(flow, 1) for flow in (*self._callers, *(run.flow for run in tuple(self._line)))]
+        view = GrowthView(
+            idle=(0.0,) * len(self._held.nodes),
+            coming=self._coming is not None,
+            failures=self._failures.count,
+        )
+        why = why_no_node(view, self._bounds, self._hold.said, self._failures.last)
+        return [*line, *self._maps.queued()], self._failures.stopped or why
+
     def _grows(self) -> bool:
         """Whether another node may come yet."""
         return not self._failures.stopped and len(self._held.nodes) < self._bounds.most
@@ -165,11 +184,6 @@ class GrowingSlice(HeldSlice):
         """Whether there is a node for what waits, or may be."""
         return bool(self._held.nodes) or not self._failures.stopped
 
-    def _places(self, node: Node) -> int:
-        if self._options.workers == "inline":
-            return 1
-        return self._options.cores or len(node.ledger.whole.cpus)
-
     def _with_room(self) -> Node | None:
         """The node for the next run; None if there may be a better one soon. Raises why not."""
         self._refuse_over()
@@ -178,23 +192,23 @@ class GrowingSlice(HeldSlice):
             if not self._has_more():
                 raise SliceRefused(self._failures.stopped)
             return None
-        node = min(nodes, key=lambda each: self._busy[each] / self._places(each))
-        full = self._busy[node] >= self._places(node)
+        node = min(nodes, key=lambda each: self._busy[each] / self._options.places_on(each))
+        full = self._busy[node] >= self._options.places_on(node)
         if not full or not self._grows():
             return node
         in_a_task = is_at_a_place(threading.get_ident())  # which may be what others wait for
         return node if in_a_task else None
 
-    def _node_for(self, flow: Flow) -> Node:  # noqa: ARG002
+    def _node_for(self, flow: Flow) -> Node:
         """Waits for the least busy one. The lock is free meanwhile."""
         with self._room:
-            self._callers += 1
+            self._callers.append(flow)
             try:
                 while (node := self._with_room()) is None:
                     self._wake.set()
                     self._room.wait()
             finally:
-                self._callers -= 1
+                self._callers.remove(flow)
             return node
 
     def _over_at(self, node: Node) -> None:
@@ -245,7 +259,7 @@ class GrowingSlice(HeldSlice):
         self._wake.set()
 
     def look(self) -> float | None:
-        """Do what is to be done now. Returns when to look again, None if nothing is going on."""
+        """See `Looking`."""
         with self._lock:
             if self._over is not None:
                 return None
@@ -266,7 +280,7 @@ class GrowingSlice(HeldSlice):
             return _LOOK_SECONDS if beyond or any(goes_on) else None
 
     def _view(self, now: float) -> GrowthView:
-        backlog = self._callers + len(self._line) + self._maps.backlog
+        backlog = len(self._callers) + len(self._line) + self._maps.backlog
         if bool(backlog) != self._backed:
             self._backed, self._since = bool(backlog), now
         for node in self._held.nodes:
@@ -305,20 +319,12 @@ class GrowingSlice(HeldSlice):
                 except Exception as error:
                     run.refuse(error)
                     continue
-            if not run.begin(partial(self._submitted, node, on, run.values, run.named)):
-                self._over_at(node)
+            self._begin_there(run, node, on)
 
     def _ask_for_more(self) -> None:
         cancel = self._coming = CancelToken()
         count = max(1, self._bounds.least - len(self._held.nodes))
-        known = weakref.ref(self)
-
-        def came(got: Held | Exception) -> None:
-            slice_ = known()
-            if slice_ is not None:
-                slice_.came(got)
-
-        self._hold.begin_more(count, cancel, came)
+        self._hold.begin_more(count, cancel, weakly(self.came))
 
     def came(self, got: Held | Exception) -> None:
         """What became of the wait for more."""
@@ -388,12 +394,3 @@ class GrowingSlice(HeldSlice):
             with self._lock:
                 self._notes[str(error)] = None
         self._changed()
-
-
-def _look_after(known: "weakref.ref[GrowingSlice]", wake: threading.Event) -> None:
-    """The thread of a slice, which does not keep it: until it is over, or was collected."""
-    while (slice_ := known()) is not None and slice_._over is None:
-        wake.clear()
-        seconds = slice_.look()
-        del slice_
-        wake.wait(seconds)

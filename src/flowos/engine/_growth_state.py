@@ -1,7 +1,10 @@
 """What a growing slice knows of its nodes: since when each is idle, and which failed."""
 
+import threading
 import time
+import weakref
 from collections import Counter
+from typing import Protocol
 
 from flowos.engine._node import Node
 from flowos.plan import MAX_FAILURES
@@ -10,7 +13,8 @@ from flowos.plan import MAX_FAILURES
 class GrowthFailures:
     """Nodes that were refused, or lost before they had done anything, in a row.
 
-    stopped: why the slice grows no more, or "". Not safe for threads.
+    stopped: why the slice grows no more, or "". last: why the last one was none. Not safe for
+    threads.
     """
 
     def __init__(self, pool: str) -> None:
@@ -18,7 +22,7 @@ class GrowthFailures:
         self._at = 0.0
         self._proven: set[Node] = set()
         self.count = 0
-        self.stopped = ""
+        self.last = self.stopped = ""
 
     @property
     def seconds(self) -> float:
@@ -27,7 +31,7 @@ class GrowthFailures:
 
     def add(self, why: str) -> bool:
         """Returns whether it is the one that stops growth."""
-        self.count += 1
+        self.count, self.last = self.count + 1, why
         self._at = time.monotonic()
         if self.count < MAX_FAILURES or self.stopped:
             return False
@@ -74,3 +78,23 @@ class IdleTimes:
         """It was given back; it may come again."""
         self._worked.pop(node, None)
         self.done.pop(node, None)
+
+
+class Looking(Protocol):
+    """A slice that looks at what runs and waits."""
+
+    @property
+    def is_over(self) -> bool: ...
+
+    def look(self) -> float | None:
+        """Do what is to be done now. Returns when to look again, None if nothing is going on."""
+        ...
+
+
+def look_after(known: "weakref.ref[Looking]", wake: threading.Event) -> None:
+    """The thread of a slice, which does not keep it: until it is over, or was collected."""
+    while (slice_ := known()) is not None and not slice_.is_over:
+        wake.clear()
+        seconds = slice_.look()
+        del slice_
+        wake.wait(seconds)

@@ -1,10 +1,13 @@
 """Why runs on held nodes end, in words, and how a slice hears of it."""
 
 import weakref
-from typing import Protocol
+from collections.abc import Callable
+from typing import TypeVar
 
-from flowos.engine._provider import HoldEvent, OnHoldEvent
+from flowos.engine._node import Node
 from flowos.model import Flow, SliceFreed, WiringError, WorkerLost, brief_repr
+
+T = TypeVar("T")
 
 
 def refuse_no_flow(flow: object) -> None:
@@ -40,19 +43,18 @@ def node_lost(node: str, why: str) -> WorkerLost:
     return WorkerLost(f"node {node} is lost: {why}")
 
 
-class EventListener(Protocol):
-    """A slice."""
+def lost_with(node: Node, error: WorkerLost) -> Node | str:
+    """What was lost with a run on this node: another one of its ranks by its name."""
+    return node if error.node in ("", node.name) else error.node
 
-    def happened(self, event: HoldEvent) -> None: ...
 
+def weakly(method: Callable[[T], None]) -> Callable[[T], None]:
+    """A callback that refers to the method's slice weakly: the provider does not keep it alive."""
+    known = weakref.WeakMethod(method)
 
-def weakly(to: EventListener) -> OnHoldEvent:
-    """A callback that refers to the slice weakly: the provider does not keep it alive."""
-    known = weakref.ref(to)
-
-    def tell(event: HoldEvent) -> None:
+    def tell(said: T) -> None:
         alive = known()
         if alive is not None:
-            alive.happened(event)
+            alive(said)
 
     return tell

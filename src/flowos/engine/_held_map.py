@@ -11,13 +11,15 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 from flowos._collected import apart
+from flowos.engine._held_ends import lost_with
 from flowos.engine._node import Node
 from flowos.engine.flow._failures import of_item
 from flowos.engine.flow._map import MapRun
-from flowos.model import RunResult, WorkerLost
+from flowos.model import FlowosError, RunResult, WorkerLost
+from flowos.plan import MapPlaces, map_share
 
 _MAX_LOST = 3
 """An item that loses so many nodes may be what ends them."""
@@ -27,8 +29,9 @@ that are slower."""
 _NOTHING = object()
 
 
-Item = tuple[int, object, int]
-"""Its number among the values, its value, and how many nodes were lost while it ran."""
+Item = tuple[int, object, int, int]
+"""Its number among the values, its value, how many nodes were lost while it ran, and which attempt
+comes next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +44,21 @@ class _Raised:
 class NodePart:
     """What one node runs: the items it takes. Iterated, it ends where it may take none now.
 
-    take: an item that no node has. share: how many the part may have now. places: of the node's
-    slice.
+    take: adds an item that no node has to `pending`, of this attempt if one is given, and returns
+    it. share: how many the part may have now. places: of the node's slice. warm: at so many of them
+    a worker waited when it joined. attempt: at the items that were taken last.
     """
 
     def __init__(
         self,
-        take: Callable[[], Item | None],
+        take: "Callable[[NodePart, int], Item | None]",
         share: "Callable[[NodePart], int]",
         places: int,
+        warm: int,
     ) -> None:
-        self._take, self._share, self.places = take, share, places
-        self._most = 0
+        self._take, self._share, self.places, self._warm = take, share, places, warm
+        self._most = self._same = 0
+        self.attempt = 1
         self.leaves = False
         self.pending: deque[Item] = deque()
         self.run: MapRun
@@ -65,11 +71,21 @@ class NodePart:
             self._most = self._share(self)
             if len(self.pending) >= self._most:
                 raise StopIteration
-        item = self._take()
+        item = self._take(self, self._same)
         if item is None:
+            self._same = 0
             raise StopIteration
-        self.pending.append(item)
+        self._same = self.attempt = item[3]
         return item[1]
+
+    @property
+    def rooms(self) -> MapPlaces:
+        """With `ahead`, no more are warm than it is sure to fill at once."""
+        at_once = self.run.limit // 2 + 1
+        return MapPlaces(places=self.places, warm=min(self._warm, at_once))
+
+    def begin(self, begin: Callable[..., MapRun]) -> None:
+        self.run = begin(self, number=self.number, attempt=lambda: self.attempt)
 
     def number(self, _: int) -> int:
         """Of the first item without a result."""
@@ -111,7 +127,8 @@ class HeldMap:
         self._lock = threading.Lock()
         self._came = threading.Condition(self._lock)
         self._queued = threading.Condition(self._lock)
-        self._idle = 0
+        self._idle = self._unshared = 0
+        """Nodes that wait for items, and those of them which had no share of the last ones."""
 
     def __enter__(self) -> "HeldMap":
         return self
@@ -133,6 +150,15 @@ class HeldMap:
         parts = tuple(self._parts.values())
         beyond = (len(each.pending) - each.places for each in parts if not each.run.in_batches)
         return 0 if self._left else len(self._queue) + sum(max(0, count) for count in beyond)
+
+    @property
+    def queued(self) -> int:
+        """How many items were taken that no node has."""
+        return 0 if self._left else len(self._queue)
+
+    def rooms(self) -> dict[str, MapPlaces]:
+        """Of each node that takes part, by name."""
+        return {node.name: part.rooms for node, part in self._parts.items()}
 
     def has(self, node: Node) -> bool:
         """Whether the node takes part."""
@@ -156,10 +182,10 @@ class HeldMap:
             self._closed, self._ending = True, _Raised(error)
             self._came.notify()
 
-    def join(self, node: Node, places: int, begin: Callable[..., MapRun]) -> None:
-        """The node takes part from now on. places: of its slice. begin: `Slice.map_run`."""
-        part = NodePart(self._next, self._share, places)
-        part.run = begin(part, number=part.number)
+    def join(self, node: Node, places: int, begin: Callable[..., MapRun], *, warm: int = 0) -> None:
+        """The node takes part from now on. places, warm: see `NodePart`. begin: `Slice.map_run`."""
+        part = NodePart(self._next, self._share, places, warm)
+        part.begin(begin)
         with self._lock:
             self._parts[node] = part
             self._joined = True
@@ -197,9 +223,9 @@ class HeldMap:
         try:
             while self._taken < until:
                 value = next(self._values)
-                self._queue.append((self._taken, value, 0))
+                self._queue.append((self._taken, value, 0, 1))
                 self._taken += 1
-                if self._idle and len(self._queue) == 1:  # of more they know
+                if self._idle and (len(self._queue) == 1 or self._unshared):  # others know of more
                     self._wake()
         except StopIteration:
             self._exhausted = True
@@ -222,28 +248,29 @@ class HeldMap:
                 self._came.wait()
         return False
 
-    def _next(self) -> Item | None:
-        """None if there is none now. What comes after an item that ended the map is left out."""
-        while self._queue:
-            try:
+    def _next(self, part: NodePart, attempt: int) -> Item | None:
+        """None if there is none now. What comes after an item that ended the map is left out.
+
+        attempt: of those that it is run with; 0 if there are none yet.
+        """
+        with self._lock:  # no item is nowhere while another node asks for its share
+            while self._queue and attempt in (0, self._queue[0][3]):
                 item = self._queue.popleft()
-            except IndexError:
-                return None
-            if item[0] < self._stop:
-                return item
+                if item[0] < self._stop:
+                    part.pending.append(item)
+                    return item
         return None
 
     def _share(self, part: NodePart) -> int:
-        """How many of the items without a result the part may have: by its places.
+        """How many of the items without a result the part may have.
 
         What its places do not run now is left for a node that may join.
         """
         if self._left or part.leaves:
             return 0
-        parts = tuple(self._parts.values())
+        parts = [each for each in tuple(self._parts.values()) if not each.leaves]
         items = len(self._queue) + sum(len(each.pending) for each in parts)
-        places = sum(each.places for each in parts)
-        share = -(-items * part.places // places)
+        share = map_share(part.rooms, [each.rooms for each in parts], items)
         if self._grows is None or share <= part.places or not self._grows():
             return share
         return max(part.places, share * len(parts) // (len(parts) + 1))
@@ -268,10 +295,12 @@ class HeldMap:
                 if over:
                     self._leave_out(node, error)
                     return
-            part.run = begin(part, number=part.number)  # for items before the one that failed
+            part.begin(begin)  # for items before the one that failed
 
     def _runs_again(self, node: Node, result: object) -> bool:
         error = result.error if isinstance(result, RunResult) else None
+        if not isinstance(error, WorkerLost) or not error.requeue:
+            return False
         lost = self._lost_node(node, error)
         return lost is not None and self._goes_on(lost)
 
@@ -279,14 +308,20 @@ class HeldMap:
         """The one with which a run there was lost; of another one its name."""
         if not isinstance(error, WorkerLost):
             return None
-        lost = node if error.node in ("", node.name) else error.node
+        lost = lost_with(node, error)
         return lost if self._is_lost(lost) else None
 
     def _await_items(self, part: NodePart) -> bool:
         with self._lock:
             self._idle += 1
-            while not (self._queue or self._left or part.leaves):
-                self._queued.wait()
+            unshared = False
+            while not (self._left or part.leaves or (self._queue and self._share(part))):
+                if self._queue and not unshared:  # said before the share is asked for again
+                    unshared = True
+                    self._unshared += 1
+                else:
+                    self._queued.wait()
+            self._unshared -= unshared
             self._idle -= 1
             return not (self._left or part.leaves)
 
@@ -298,17 +333,41 @@ class HeldMap:
 
     def _put_back(self, part: NodePart, error: BaseException, lost: Node | str | None) -> None:
         """What the part has no results of. The first failed, or all were lost with a node."""
-        items = [(number, value, times + bool(lost)) for number, value, times in part.pending]
+        items = [*part.pending]
         part.pending.clear()
-        failed = 1
-        if lost:
-            often = any(times > _MAX_LOST for _, _, times in items)
-            failed = len(items) if often or not self._goes_on(lost) else 0
-        for number, _, _ in items[:failed]:
-            self._stop = min(self._stop, number)
-            self._give([number], [_Raised(error)])
-        self._queue.extendleft(reversed(items[failed:]))
+        if lost is None:
+            for item in items[:1]:
+                self._end_at(item[0], error)
+            left = items[1:]
+        elif any(item[2] >= _MAX_LOST for item in items) or not self._goes_on(lost):
+            for item in items:
+                self._end_at(item[0], error)
+            left = []
+        else:
+            left = list(self._requeued(part, items, error))
+        self._queue.extendleft(reversed(left))
         self._wake()
+
+    def _requeued(
+        self, part: NodePart, items: Sequence[Item], error: BaseException
+    ) -> Iterator[Item]:
+        """All but those whose task may have begun, and runs at most once."""
+        known = [*part.run.in_flight, *((True, 0) for _ in items)]
+        for item, (may, repeats) in zip(items, known):  # noqa: B905 - of others it is the same
+            number, value, times, attempt = item
+            if may:
+                yield number, value, times + 1, attempt + repeats + 1
+            else:
+                self._end_at(number, error, returns=part.run.goes_on)
+
+    def _end_at(self, number: int, error: BaseException, *, returns: bool = False) -> None:
+        """returns: the map goes on after it."""
+        if returns and isinstance(error, FlowosError):
+            named = of_item(error, number)
+            self._give([number], [RunResult(error=cast("FlowosError", named))])
+            return
+        self._stop = min(self._stop, number)
+        self._give([number], [_Raised(error)])
 
     def _leave_out(self, node: Node, error: BaseException | None = None) -> None:
         with self._lock:
@@ -316,6 +375,7 @@ class HeldMap:
             if error is not None and (self._grows is None or not self._closed):
                 self._ending = _Raised(error)
             self._came.notify()
+            self._queued.notify_all()  # the shares of others are larger now
 
     def _wake(self) -> None:
         with self._lock:

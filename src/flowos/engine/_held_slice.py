@@ -6,13 +6,11 @@ with WorkerLost; a lease that ends ends all with SliceFreed.
 """
 
 import threading
-import time
 import weakref
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from flowos._collected import when_collected
@@ -27,28 +25,26 @@ from flowos.engine._held_ends import (
     weakly,
 )
 from flowos.engine._held_map import HeldMap
+from flowos.engine._held_runs import MAX_LOST, HeldRuns
+from flowos.engine._hold_end import HoldEnd
+from flowos.engine._live_maps import LiveMaps
 from flowos.engine._node import Node
 from flowos.engine._open_slice import SliceOptions
 from flowos.engine._open_slices import OpenSlices
 from flowos.engine._provider import Held, HoldEvent, OnHoldEvent, Provider, ignore
+from flowos.engine._waiting_tasks import Queue, watchable_queue
 from flowos.engine._warm_nodes import WarmNodes
-from flowos.engine.flow._freed import Freed
 from flowos.engine.flow._pace import known_length
 from flowos.engine.flow._slice import OnError, Slice, check_on_error
 from flowos.engine.flow._watched_slice import counted
 from flowos.model import Ask, Flow, FlowosError, RunResult, SliceRefused, WorkerLost
-from flowos.plan import topology_notes
+from flowos.plan import map_first, topology_notes
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from flowos.engine.guests._guest import Guest
 
-_MAX_LOST = 3
-"""A run that loses so many nodes may be what ends them."""
 
-
-class HeldSlice(Freed):
+class HeldSlice(HeldRuns):
     """Nodes of a pool. Made by `fo.slice(pool=...)`; free it, or use it in a `with`."""
 
     def __init__(
@@ -63,7 +59,8 @@ class HeldSlice(Freed):
         """requeue: runs that were lost with their node begin anew on another one."""
         self._provider = provider
         self._requeue = requeue
-        self._options = options
+        self._hold_end = HoldEnd()
+        self._options = replace(options, hold_end=self._hold_end)
         self._on_event = on_event
         self._lock = threading.RLock()
         self._busy: Counter[Node] = Counter()
@@ -73,14 +70,16 @@ class HeldSlice(Freed):
         self._lost: set[Node] = set()
         self._lost_early: set[str] = set()
         self._notes: dict[str, None] = {}
+        self._maps = LiveMaps()
         self._guests: weakref.WeakSet[Guest] = weakref.WeakSet()
         self._has_lease, self._topology = ask.lease_seconds is not None, ask.topology
         self._held = Held(id="", pool=provider.pool.name, nodes=())
         self._ending = when_collected(self, self._begin(ask))
+        watchable_queue(self)
 
     def _begin(self, ask: Ask) -> Callable[[], None]:
         """Hold what is asked for. Returns how it ends when this is collected."""
-        held = self._provider.hold(ask, weakly(self))
+        held = self._provider.hold(ask, weakly(self.happened))
         self._adopt(held)
         end = self._provider.leave if self._has_lease else self._provider.free
         return partial(end, held)
@@ -90,7 +89,12 @@ class HeldSlice(Freed):
         with self._lock:
             here = (n for n in held.nodes if n.name not in self._lost_early and n not in self._lost)
             self._held = replace(held, nodes=tuple(here))
+            self._hold_end.until = held.until
             self._lost_early.clear()
+
+    @property
+    def is_over(self) -> bool:
+        return self._over is not None
 
     @property
     def held(self) -> Held:
@@ -111,56 +115,6 @@ class HeldSlice(Freed):
             before = (*topology_notes(self._topology, nodes), *self._warm.notes, *self._notes)
         now = (note for each in self._slices.all() for note in each.notes)
         return tuple(dict.fromkeys((*before, *now)))
-
-    def run(self, flow: Flow, /, *values: object, **named: object) -> list[object]:
-        """Run a flow once, on one of the nodes. Raises what `Slice.run` does.
-
-        A flow is made ready on a node when it first runs there, and stays so until `free`. A run
-        that is lost with its node begins anew on another one, from the first task on.
-        """
-        for lost in count(1):
-            node, on = self._begun(flow)
-            began = time.monotonic()
-            try:
-                return on.run(*values, **named)
-            except WorkerLost as error:
-                lost_one = node if error.node in ("", node.name) else error.node
-                if not self._goes_on(lost_one, lost):
-                    raise
-            finally:
-                self._over_at(node)
-                self._warm.ran(flow, began)
-        raise AssertionError
-
-    def _over_at(self, node: Node) -> None:
-        with self._lock:
-            self._busy[node] -= 1
-
-    def submit(self, flow: Flow, /, *values: object, **named: object) -> "Future[list[object]]":
-        """Begin a run on one of the nodes and do not wait. See `Slice.submit`.
-
-        It ends with WorkerLost if its node is lost.
-        """
-        return self._submitted(*self._begun(flow), values, named)
-
-    def _submitted(
-        self, node: Node, on: Slice, values: tuple[object, ...], named: dict[str, object]
-    ) -> "Future[list[object]]":
-        began = time.monotonic()
-        try:
-            run = on.submit(*values, **named)
-        except BaseException:
-            self._over_at(node)
-            raise
-        run.add_done_callback(lambda _: self._over_at(node))
-        run.add_done_callback(lambda _: self._warm.ran(on.flow, began))
-        return run
-
-    async def arun(self, flow: Flow, /, *values: object, **named: object) -> list[object]:
-        """`run` for asyncio. See `Slice.arun`."""
-        from flowos.engine.flow._submitted import awaited
-
-        return await awaited(self.submit(flow, *values, **named))
 
     @overload
     def map(
@@ -210,13 +164,23 @@ class HeldSlice(Freed):
         self, flow: Flow, values: Iterable[object], options: dict[str, Any]
     ) -> Iterator[Any]:
         with HeldMap(values, options["ahead"], self._is_lost, self._goes_on) as run:
+            with self._lock:
+                self._maps.begin(run, flow, options)
             for node in self._hosts():
                 self._join(run, node, flow, options)
+            if first := map_first(run.rooms()):
+                with self._lock:
+                    self._notes[f"items of {flow.name!r} go to {first}"] = None
             yield from run.results()
+
+    def queued(self) -> Queue:
+        """For which runs no node has room, and why. It takes no lock: one may be held for long."""
+        names = ", ".join(node.name for node in self._held.nodes)
+        return self._maps.queued(), f"there is no room on {names}"
 
     def _join(self, run: HeldMap, node: Node, flow: Flow, options: dict[str, Any]) -> None:
         on = self._slices.on(node, flow, self._options)
-        run.join(node, on.places, partial(on.map_run, **options))
+        run.join(node, on.places, partial(on.map_run, **options), warm=on.ready)
 
     def _is_lost(self, of: Node | str) -> bool:
         """Of a node, or of one of this name. Also before it is said: what ran there may be the
@@ -245,7 +209,7 @@ class HeldSlice(Freed):
         """Whether what was lost there begins anew on another node."""
         gone = self._is_lost(node)
         with self._lock:
-            may = self._requeue and lost <= _MAX_LOST and self._over is None
+            may = self._requeue and lost <= MAX_LOST and self._over is None
             return may and gone and self._may_go_on()
 
     def _may_go_on(self) -> bool:
@@ -273,9 +237,7 @@ class HeldSlice(Freed):
 
     def resize(self, nodes: int) -> None:
         """Hold this many nodes instead. Runs on a node that is given back raise SliceFreed."""
-        with self._lock:
-            before = self._held
-        self._adopt(self._provider.resize(before, Ask(nodes=nodes).nodes))
+        self._adopt(self._provider.resize(self.held, Ask(nodes=nodes).nodes))
         self._close_but(self._held.nodes, given_back)
 
     def _close_but(self, left: Collection[Node], error: Callable[[], FlowosError]) -> None:
@@ -343,6 +305,10 @@ class HeldSlice(Freed):
         except BaseException:
             self._over_at(node)
             raise
+
+    def _over_at(self, node: Node) -> None:
+        with self._lock:
+            self._busy[node] -= 1
 
     def _node_for(self, flow: Flow) -> Node:
         nodes = self._hosts()

@@ -18,12 +18,16 @@ from flowos.model import Counts, DeviceNumbers, Needs
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a node lets us use: the numbers of its cores, memory, GPUs, numbers of other devices."""
+    """What a node lets us use: the numbers of its cores, memory, which GPUs ("gpu") and devices."""
 
     cpus: tuple[int, ...]
     memory_bytes: int
-    gpus: int
     devices: DeviceNumbers = ()
+
+    @property
+    def gpus(self) -> int:
+        """How many."""
+        return len(dict(self.devices).get("gpu", ()))
 
 
 def lacking_devices(asked: Counts, has: DeviceNumbers) -> str:
@@ -72,7 +76,7 @@ class ResourceLedger:
     def reset(self) -> None:
         """As when it was made: in a forked child nothing of what its parent runs is running."""
         cores = self.whole.cpus
-        self._memory, self._gpus = self.whole.memory_bytes, self.whole.gpus
+        self._memory = self.whole.memory_bytes
         self._devices = {name: set(numbers) for name, numbers in self.whole.devices}
         self.idle = deque(cores)
         self.line: list[Claim] = []
@@ -88,19 +92,17 @@ class ResourceLedger:
             known = self.whole
             new = tuple(core for core in now.cpus if core not in known.cpus)
             more_memory = max(0, now.memory_bytes - known.memory_bytes)
-            more_gpus = max(0, now.gpus - known.gpus)
-            more_devices = [each for each in now.devices if each[0] not in dict(known.devices)]
-            self.whole = Resources(
-                (*known.cpus, *new),
-                known.memory_bytes + more_memory,
-                known.gpus + more_gpus,
-                (*known.devices, *more_devices),
-            )
-            self._devices.update((name, set(numbers)) for name, numbers in more_devices)
+            devices = dict(known.devices)
+            for name, numbers in now.devices:
+                before = devices.get(name, ())
+                more = tuple(number for number in numbers if number not in before)
+                devices[name] = (*before, *more)
+                self._devices.setdefault(name, set()).update(more)
+            memory = known.memory_bytes + more_memory
+            self.whole = Resources((*known.cpus, *new), memory, tuple(devices.items()))
             self._all += len(new)
             self.idle.extend(new)
             self._memory += more_memory
-            self._gpus += more_gpus
 
     def acquire(self, needs: Needs, asker: Asker, *, wait: bool = True) -> Grant | None:
         """What is needed; None if it cannot be had now: then `asker` stands in the line for it."""
@@ -130,6 +132,20 @@ class ResourceLedger:
             if mine is None:
                 self.line.append(Claim(asker, needs))
             return self._fits(needs) and self.line[0].asker is asker
+
+    def short_of(self, needs: Needs) -> tuple[str, int, int, int] | None:
+        """The first of which too little is free: what, asked, free, of how many; None if none."""
+        whole = self.whole
+        with self._lock:
+            counts = [
+                ("cores", self._many(needs), len(self.idle), len(whole.cpus)),
+                ("bytes of memory", _memory(needs), self._memory, whole.memory_bytes),
+            ]
+            for name, count in _devices(needs):
+                free, numbers = self._devices.get(name, ()), dict(whole.devices).get(name, ())
+                what = "GPUs" if name == "gpu" else name
+                counts.append((what, count, len(free), len(numbers)))
+        return next((each for each in counts if each[1] > each[2]), None)
 
     def release(self, grant: Grant) -> None:
         with self._lock:
@@ -162,7 +178,6 @@ class ResourceLedger:
         return (
             self._many(needs) <= len(self.idle) + sum(len(g.cores) for g in past)
             and _memory(needs) <= self._memory + sum(_memory(g.needs) for g in past)
-            and _gpus(needs) <= self._gpus + sum(_gpus(g.needs) for g in past)
             and all(
                 count <= len(self._devices.get(name, ())) + sum(_many(g, name) for g in past)
                 for name, count in _devices(needs)
@@ -173,7 +188,6 @@ class ResourceLedger:
         return (
             self._many(needs) <= len(self.idle)
             and _memory(needs) <= self._memory
-            and _gpus(needs) <= self._gpus
             and all(count <= len(self._devices.get(n, ())) for n, count in _devices(needs))
         )
 
@@ -190,8 +204,13 @@ class ResourceLedger:
 
     def _taken(self, needs: Needs) -> DeviceNumbers:
         """The first of its devices that are free."""
+        asked = _devices(needs)
+        if not asked:
+            return ()
+        free, every = self._devices, dict(self.whole.devices)
         taken = tuple(
-            (name, tuple(sorted(self._devices[name])[:count])) for name, count in _devices(needs)
+            (name, tuple([one for one in every[name] if one in free[name]][:count]))
+            for name, count in asked
         )
         for name, numbers in taken:
             self._devices[name].difference_update(numbers)
@@ -199,7 +218,6 @@ class ResourceLedger:
 
     def _count(self, needs: Needs, sign: int) -> None:
         self._memory += sign * _memory(needs)
-        self._gpus += sign * _gpus(needs)
 
 
 def _is_spread(needs: Needs) -> bool:
@@ -210,12 +228,8 @@ def _memory(needs: Needs) -> int:
     return 0 if _is_spread(needs) else needs.memory_bytes
 
 
-def _gpus(needs: Needs) -> int:
-    return 0 if _is_spread(needs) else needs.gpus
-
-
 def _devices(needs: Needs) -> Counts:
-    return () if _is_spread(needs) else needs.device_counts
+    return () if _is_spread(needs) else needs.generic_resources
 
 
 def _many(grant: Grant, device: str) -> int:

@@ -1,4 +1,4 @@
-"""The maps of a growing slice whose results are asked for."""
+"""The maps over nodes of a slice whose results are asked for."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -35,14 +35,19 @@ class LiveMaps:
         self._maps: list[LiveMap] = []
 
     def __bool__(self) -> bool:
-        self._maps = [each for each in self._maps if not each.run.is_over]
+        self._drop_over()
         return bool(self._maps)
 
     @property
     def backlog(self) -> int:
         return sum(each.run.backlog for each in self._maps)
 
+    def queued(self) -> list[tuple[Flow, int]]:
+        """How many items of which flow no node has. Safe for threads."""
+        return [(each.flow, count) for each in tuple(self._maps) if (count := each.run.queued)]
+
     def begin(self, run: HeldMap, flow: Flow, options: dict[str, Any]) -> LiveMap:
+        self._drop_over()
         live = LiveMap(run, flow, options)
         self._maps.append(live)
         return live
@@ -65,3 +70,6 @@ class LiveMaps:
         """It was given back; it may come again."""
         for each in self._maps:
             each.nodes.discard(node)
+
+    def _drop_over(self) -> None:
+        self._maps = [each for each in self._maps if not each.run.is_over]

@@ -125,6 +125,25 @@ class Node(Protocol):
         """A folder for files of this process that all ranks of its launches see under this name."""
         ...
 
+    def stage_in(self, path: Path, *, everywhere: bool = False) -> Path:
+        """Where a file of this machine lies on the node: at its own path, or a copy of it.
+
+        everywhere: on all neighbours, too. Raises TaskFailed if it cannot be copied.
+        """
+        ...
+
+    def stage_out(self, path: Path) -> Path | None:
+        """Where a file of the node lies on this machine: at its own path, to which it is copied
+        where this machine does not see it. None if the node has no such file.
+
+        Raises TaskFailed if it cannot be copied.
+        """
+        ...
+
+    def stage_notes(self) -> tuple[str, ...]:
+        """What was copied for it, as a person should know."""
+        ...
+
     def look(self, storage: Path | None = None) -> Look:
         """Counters of the machine's state. storage: a folder on the disk to be counted."""
         ...

@@ -7,23 +7,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from flowos.drivers import path_inside
+from flowos.engine._hold_end import NO_END, HoldEnd
 from flowos.engine._ledger import ResourceLedger, Resources, lacking_devices
 from flowos.engine._node import Node
 from flowos.engine._waiting_tasks import watchable
-from flowos.engine.flow._commands import CommandLane, Folders
+from flowos.engine.flow._commands import CommandLane
 from flowos.engine.flow._executor import Executor
+from flowos.engine.flow._folders import Folders
 from flowos.engine.flow._gang import refuse_ranks, with_spread_ranks
 from flowos.engine.flow._inside import Surroundings
 from flowos.engine.flow._kept import traffic_notes
 from flowos.engine.flow._kernel import Halt
-from flowos.engine.flow._lanes import Lane, Lanes, SteppingLane
+from flowos.engine.flow._lanes import Lanes, SteppingLane
 from flowos.engine.flow._runs import Emit, ExecutionSlot
 from flowos.engine.flow._slice import Slice
 from flowos.engine.flow._threads import ThreadLanes
 from flowos.engine.flow._usage import OnUsage, SliceUsage
 from flowos.engine.flow._written_files import with_present_files
-from flowos.model import BARE, Environment, Flow, Needs, Python, SliceRefused
-from flowos.plan import Fuse, Schedule, compile_flow
+from flowos.model import BARE, Environment, Flow, Needs, Python, SliceRefused, with_choices
+from flowos.plan import Fuse, Schedule, Stage, compile_flow, lacking_time, with_needs
 
 if TYPE_CHECKING:
     from flowos.engine.flow._progress import ProgressWatch
@@ -44,6 +46,7 @@ class SliceOptions:
     node, and undone when the slice is freed. on_usage: gets what counts the slice's runs. journal:
     a folder in which results are kept by content; log: a file that gets a line for each task that
     ran. Each task is a stage by itself then. progress: watches all runs. ray: of workers="ray".
+    hold_end: of the nodes.
     """
 
     workers: Workers | None = None
@@ -57,6 +60,13 @@ class SliceOptions:
     log: Path | None = None
     progress: "ProgressWatch | None" = None
     ray: "RayCluster | None" = None
+    hold_end: HoldEnd = NO_END
+
+    def places_on(self, node: Node) -> int:
+        """How many tasks run there at once."""
+        if self.workers == "inline":
+            return 1
+        return self.cores or len(node.ledger.whole.cpus)
 
 
 def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
@@ -68,16 +78,15 @@ def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
     has = node.resources()
     held = _held(options.cores, len(has.cpus))
     compiled = with_present_files(compile_flow(flow, fuse=_fuse(options)))
-    schedule = with_spread_ranks(compiled, node, held)
     own = replace(has, cpus=tuple(range(held)))
-    _refuse_unmet(schedule, own, node, options.ray)
+    schedule = _met(with_spread_ranks(compiled, node, held), own, node, options)
     node.ledger.widen(has)
     kind = _in_own_process(schedule, _workers(schedule, workers, env, node))
     places = 1 if workers == "inline" else held
     usage = SliceUsage(flow.name, node.name, env.label, str(options.log or ""))
     undo = ExitStack()
     try:
-        ready = node.ready(_with_folder(_with_gpus(schedule, env, node), folder))
+        ready = node.ready(_with_folder(_with_gpus(schedule, env, node), folder, node))
         undo.callback(ready.close)
         around, folders = _around(schedule, node, env, ready.env), Folders(node, folder)
         undo.callback(folders.clear)
@@ -97,6 +106,7 @@ def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
                 (ResourceLedger(own), node.ledger),
                 helpers=0 if workers == "inline" else places,
                 emit=options.emit,
+                hold_end=options.hold_end,
             )
 
         parts = (flow, hire, undo.close, usage, lambda: (*ready.notes, *extras.notes()))
@@ -124,9 +134,12 @@ class _Around:
     results: "SliceResults | None"
     watch: "ProgressWatch | None"
     traffic: tuple[str, ...]
+    node: Node
 
-    def slot(self, python: SteppingLane, commands: Lane, halt: Halt, worker: str) -> ExecutionSlot:
-        slot = ExecutionSlot(python, commands, halt)
+    def slot(
+        self, python: SteppingLane, commands: CommandLane, halt: Halt, worker: str
+    ) -> ExecutionSlot:
+        slot = commands.slot = ExecutionSlot(python, commands, halt)
         on_hit = None
         if self.log is not None:
             from flowos.engine.flow._task_log import LoggedLane, LoggedPythonLane
@@ -166,7 +179,7 @@ class _Around:
         log = () if self.log is None else self.log.notes
         watch = () if self.watch is None else self.watch.notes
         results = () if self.results is None else self.results.notes()
-        return (*self.traffic, *log, *watch, *results)
+        return (*self.traffic, *log, *watch, *results, *self.node.stage_notes())
 
 
 def _opened_around(
@@ -192,7 +205,7 @@ def _opened_around(
         undo.callback(results.close)
     by_us = kind == "process" and not around.node.is_here
     traffic = traffic_notes(schedule) if by_us else ()
-    return _Around(log, results, options.progress, traffic)
+    return _Around(log, results, options.progress, traffic, around.node)
 
 
 def _around(schedule: Schedule, node: Node, asked: Environment, ready: Environment) -> Surroundings:
@@ -210,7 +223,8 @@ def _held(cores: int | None, have: int) -> int:
 def _workers(schedule: Schedule, wished: Workers | None, env: Environment, node: Node) -> Workers:
     python = [stage for stage in schedule.all_stages if stage.in_python]
     if not python or (env.image is None and (node.is_here or wished == "ray")):
-        return wished or ("process" if any(s.needs.devices for s in python) else "thread")
+        apart = any(_is_told(stage.needs, "process") for stage in python)
+        return wished or ("process" if apart else "thread")
     if wished not in (None, "process"):
         where = (
             f"on node {node.name}" if env.image is None else f"with image {env.image.source.name}"
@@ -228,14 +242,15 @@ def _in_own_process(schedule: Schedule, kind: Workers) -> Workers:
     which devices it has."""
     for stage in schedule.all_stages:
         body = stage.steps[0].task.body
-        if kind != "process" and stage.in_python and stage.needs.devices:
+        if kind != "process" and stage.in_python and _is_told(stage.needs, kind):
+            what = "devices" if any(each.devices for each in stage.needs.choices) else "GPUs"
             others = (
                 "workers of Ray are not told"
                 if kind == "ray"
                 else "threads share the variables that say"
             )
             raise SliceRefused(
-                f"slice: task {stage.steps[0].label!r} needs devices, and "
+                f"slice: task {stage.steps[0].label!r} needs {what}, and "
                 f"{others} which: give the slice workers='process'"
             )
         limit = body.limit_seconds if isinstance(body, Python) else None
@@ -247,9 +262,17 @@ def _in_own_process(schedule: Schedule, kind: Workers) -> Workers:
     return kind
 
 
-def _with_folder(env: Environment, folder: Path | None) -> Environment:
-    """In an image the folder of files is to be seen too, under its own name."""
-    if env.image is None or folder is None or path_inside(folder, env.binds) is not None:
+def _is_told(needs: Needs, kind: Workers) -> bool:
+    """Whether variables say which devices a task has; Ray itself says which GPUs."""
+    choices = needs.choices
+    return any(each.devices if kind == "ray" else each.generic_resources for each in choices)
+
+
+def _with_folder(env: Environment, folder: Path | None, node: Node) -> Environment:
+    """In an image here the folder of files is to be seen too, under its own name."""
+    if env.image is None or folder is None or not node.is_here:
+        return env
+    if path_inside(folder, env.binds) is not None:
         return env
     folder.mkdir(parents=True, exist_ok=True)
     return replace(env, binds=(*env.binds, (str(folder), str(folder))))
@@ -257,7 +280,8 @@ def _with_folder(env: Environment, folder: Path | None) -> Environment:
 
 def _with_gpus(schedule: Schedule, env: Environment, node: Node) -> Environment:
     """In an image, a task that needs GPUs gets the node's with their driver."""
-    asking = [stage.steps[0].label for stage in schedule.all_stages if stage.needs.gpus]
+    stages = schedule.all_stages
+    asking = [s.steps[0].label for s in stages if any(each.gpus for each in s.needs.choices)]
     if env.image is None or not asking or env.devices:
         return env
     devices = node.gpu_devices()
@@ -290,14 +314,29 @@ def _lanes(
     return ThreadLanes(schedule, halts)
 
 
-def _refuse_unmet(schedule: Schedule, own: Resources, node: Node, ray: "RayCluster | None") -> None:
-    """A task that could never start is refused before any other has run."""
-    if ray is not None:
-        ray.refuse_unmet(schedule)
-    for stage in schedule.all_stages:
-        complaint = _unmet(stage.needs, own, node)
-        if complaint:
+def _met(schedule: Schedule, own: Resources, node: Node, options: SliceOptions) -> Schedule:
+    """The same, which needs of all that would do only what is to be had, in Ray the best of it.
+
+    A task that could never start is refused before any other has run.
+    """
+    ray, left_seconds = options.ray, options.hold_end.left_seconds()
+
+    def met(stage: Stage) -> Needs:
+        choices = stage.needs.choices
+        if ray is not None and stage.in_python:
+            choices = tuple(filter(ray.has, choices)) or choices
+        whys = [_unmet(each, own, node) or lacking_time(each, left_seconds) for each in choices]
+        able = [each for each, why in zip(choices, whys, strict=True) if not why]
+        if not able:
+            complaint = ", or ".join(whys)
             raise SliceRefused(f"slice: task {stage.steps[0].label!r} needs {complaint}")
+        rest = able[1:] if ray is None else ()
+        return stage.needs if len(choices) == 1 else with_choices(able[0], rest)
+
+    chosen = with_needs(schedule, met)
+    if ray is not None:
+        ray.refuse_unmet(chosen)
+    return chosen
 
 
 def _unmet(needs: Needs, own: Resources, node: Node) -> str:
@@ -308,14 +347,14 @@ def _unmet(needs: Needs, own: Resources, node: Node) -> str:
         return f"{needs.cores} cores{ranks}, the slice has {cores}"
     if needs.memory_bytes > own.memory_bytes:
         return f"{needs.memory_bytes} bytes, the node has {own.memory_bytes}"
-    if needs.gpus > own.gpus:
-        return f"{needs.gpus} GPUs, the node has {own.gpus}"
-    missing = lacking_devices(needs.device_counts, own.devices)
+    missing = lacking_devices(needs.generic_resources, own.devices)
     if not missing:
         return ""
+    if missing == "gpu":
+        return f"{needs.gpus} GPUs, the node has {own.gpus}"
     from flowos.drivers._allocators import nearest  # loads what most slices never need
 
     has = {name: len(numbers) for name, numbers in own.devices}
     near = "" if missing in has else nearest(missing, tuple(has))
-    asked, there = dict(needs.device_counts)[missing], has.get(missing, 0)
+    asked, there = dict(needs.generic_resources)[missing], has.get(missing, 0)
     return f"{asked} {missing}, node {node.name} has {there}" + f"; {near}" * bool(near)

@@ -102,8 +102,13 @@ class Provider(Protocol):
         """Wait for the nodes. Raises SliceRefused for what cannot be had of this pool."""
         ...
 
-    def resize(self, held: Held, nodes: int, cancel: CancelToken = NEVER) -> Held:
-        """Hold this many instead. Raises SliceRefused if they cannot be had, or it is not held."""
+    def resize(
+        self, held: Held, nodes: int, cancel: CancelToken = NEVER, on_event: OnHoldEvent = ignore
+    ) -> Held:
+        """Hold this many instead. Raises SliceRefused if they cannot be had, or it is not held.
+
+        on_event: gets why it waits.
+        """
         ...
 
     def give_back(self, held: Held, names: Collection[str]) -> Held:

@@ -60,7 +60,7 @@ class RaySlice(HeldSlice):
         self._cluster = cluster = connection.cluster
         self._host: Node = nodes[0] if cluster.on_node else _AllNodes(cluster)
         cores = options.cores if cluster.on_node else None
-        self._options = replace(options, ray=cluster, cores=cores)
+        self._options = replace(self._options, ray=cluster, cores=cores)
         self._ray = connection
 
     def resize(self, nodes: int) -> None:  # noqa: ARG002
@@ -103,6 +103,10 @@ class _AllNodes(Here):
     def resources(self) -> "Resources":
         return self._cluster.resources
 
+    def stage_notes(self) -> tuple[str, ...]:
+        found = (note for node in self._cluster.nodes for note in node.stage_notes())
+        return tuple(dict.fromkeys(found))
+
 
 class _Connection:
     """To a Ray, of which a process has one at a time. Where there was one before, it is left."""
@@ -136,8 +140,9 @@ class _Connection:
         if guest is None:
             return RayCluster(ray, {}, frozenset, on_node=False)
         by_folder = dict(zip(guest.folders[-len(nodes) :], nodes, strict=True))
-        names = {folder: node.name for folder, node in by_folder.items()}
-        return RayCluster(ray, names, lambda: guest.ended & names.keys(), on_node=len(nodes) == 1)
+        return RayCluster(
+            ray, by_folder, lambda: guest.ended & by_folder.keys(), on_node=len(nodes) == 1
+        )
 
     def close(self) -> None:
         """Twice is once."""

@@ -16,10 +16,12 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class ResourceManager:
-    """name: as it is called. read_complaint: of its commands' standard error."""
+    """name: as it is called. read_complaint: of its commands' standard error. daemons: what has to
+    run for them to be answered, as words."""
 
     name: str
     read_complaint: Callable[[str], Complaint]
+    daemons: str
 
     def answer(self, words: Argv, seconds: float = PATIENCE_SECONDS) -> ToolAnswer:
         """What a command answers. Raises SliceRefused if it is not there, or there is none."""
@@ -31,7 +33,8 @@ class ResourceManager:
             ) from None
         except TimeoutError:
             raise SliceRefused(
-                f"{self.name} does not answer ({words[0]} waited {seconds:.0f} s)"
+                f"{self.name} does not answer ({words[0]} waited {seconds:.0f} s); see that "
+                f"{self.daemons}"
             ) from None
         except OSError as error:
             raise SliceRefused(f"{words[0]} cannot be started: {error.strerror}") from None

@@ -6,18 +6,29 @@ Nothing is noted while flows run. What a thread runs is read from its stack.
 import sys
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from types import FrameType
+from typing import Protocol
 
-from flowos.engine._ledger import ResourceLedger
 from flowos.engine.flow._executor import Executor
 from flowos.engine.flow._runs import FlowRun
 from flowos.engine.flow._slice import Slice
-from flowos.model import Needs, WaitingTask
-from flowos.plan import Stage
+from flowos.model import Flow, Needs, WaitingTask
+from flowos.plan import Stage, compile_flow
+
+Queue = tuple[Sequence[tuple[Flow, int]], str]
+"""How many runs of which flow wait for a node, and why none has room."""
+
+
+class Queues(Protocol):
+    """A slice of nodes of a pool."""
+
+    def queued(self) -> Queue: ...
+
 
 _open: "weakref.WeakSet[Slice]" = weakref.WeakSet()
+_queues: "weakref.WeakSet[Queues]" = weakref.WeakSet()
 _MAX_READY, _MAX_RUNS, _MAX_NAMES = 1000, 100, 5
 _RUNS = {Executor._execute.__code__, Executor._run_only.__code__}
 
@@ -28,6 +39,11 @@ def watchable(slice: Slice) -> Slice:
     return slice
 
 
+def watchable_queue(slice: Queues) -> None:
+    """What waits for its nodes is looked at from now on, until it is collected."""
+    _queues.add(slice)
+
+
 def waiting_tasks(name: str = "") -> tuple[WaitingTask, ...]:
     """The tasks of all open slices that run or wait; of this name, unless it is empty."""
     running = _running()
@@ -35,9 +51,18 @@ def waiting_tasks(name: str = "") -> tuple[WaitingTask, ...]:
     for each in tuple(_open):
         for executor in each._crew[:1]:
             for task, state, why in _states(executor, running):
-                if name in ("", *task.split(" .. ")):
-                    found[WaitingTask(each.flow.name, each._usage.node, task, state, why)] += 1
-    return tuple(task._replace(number=number) for task, number in found.items())
+                found[WaitingTask(each.flow.name, each._usage.node, task, state, why)] += 1
+    for queues in tuple(_queues):
+        runs, why = queues.queued()
+        for flow, count in runs:
+            for stage in compile_flow(flow, fuse="none").stages:
+                reason = f"for a node: {why}"
+                found[WaitingTask(flow.name, "", stage.label, "waits", reason)] += count
+    return tuple(
+        task._replace(number=number)
+        for task, number in found.items()
+        if name in ("", *task.task.split(" .. "))
+    )
 
 
 def _running() -> dict[int, tuple[Executor, list[Stage]]]:
@@ -67,7 +92,8 @@ def _states(
     for stage in now:
         yield stage.label, "runs", ""
     for stage in ready:
-        why = _short_of(stage.needs, free, executor, running)
+        whys = [_short_of(each, free, executor, running) for each in stage.needs.choices]
+        why = "; or ".join(dict.fromkeys(whys)) if all(whys) else ""
         yield stage.label, "waits" if why else "begins", why
     active = {stage.number: stage for stage in (*now, *ready)}
     for left in before:
@@ -82,17 +108,13 @@ def _short_of(
     needs: Needs, free: int, executor: Executor, running: dict[int, tuple[Executor, list[Stage]]]
 ) -> str:
     """What a task that has its inputs waits for; "" if it begins now."""
-    node: ResourceLedger = executor._node
-    has = (len(node.idle), node._memory, node._gpus)
-    whole = (len(node.whole.cpus), node.whole.memory_bytes, node.whole.gpus)
-    cores = whole[0] if needs.alone else needs.cores * needs.ranks
-    asked = (cores, needs.memory_bytes, needs.gpus)
+    share = executor._share
     held = _names([stage.label for _, stages in running.values() for stage in stages])
-    for want, have, all_, what in zip(
-        asked, has, whole, ("cores", "bytes of memory", "GPUs"), strict=True
-    ):
-        if want > have:
-            return f"for {want} {what}, {have} of {all_} are free; tasks that run: {held}"
+    for ledger, whose in ((share.node, ""), (share.own, " of the slice's")):
+        short = ledger.short_of(needs)
+        if short is not None:
+            what, want, have, whole = short
+            return f"for {want} {what}, {have} of{whose} {whole} are free; tasks that run: {held}"
     if free == 0:
         places = len(executor.places)
         return f"for one of the slice's {places} places; tasks that run: {held}"

@@ -27,17 +27,19 @@ _PARTS = {
         "Tried"
     ),
     "_fake_script": "FakeStep read_script",
+    "_file_parts": "has_files with_files",
     "_graph": "Body Call Cond Constant Flow Loop Port Task as_task flow_input flow_output",
     "_launch": (
-        "BARE Argv Counts CpuTimes DeviceNumbers End Environment Exited Form GivenCounts Image "
-        "ImageConfig Killed Launch Lost Needs NotStarted Outcome Pairs RuntimeFailed Usage"
+        "BARE CUDA Argv Counts CpuTimes DeviceNumbers End Environment Exited Form GivenCounts "
+        "Image ImageConfig Killed Launch Lost Needs NotStarted Outcome Pairs RuntimeFailed Usage "
+        "with_choices"
     ),
     "_ports": (
         "Array File PortType any_ array bool_ brief_repr bytes_ float16 float32 float64 int8 int16 "
         "int32 int64 str_ uint8 uint16 uint32 uint64"
     ),
-    "_pool": "LOCAL Ask NodeInfo Pool PoolKind Price Topology",
-    "_pool_use": "PoolStorage PoolUser",
+    "_pool": "LOCAL Ask NodeInfo Pool PoolKind Price StorageTier Topology",
+    "_pool_use": "PoolStorage PoolUser StorageSpeed",
     "_process": "Process SliceUse",
     "_progress": "OnProgress Progress",
     "_run_result": "RunResult",
@@ -148,6 +150,10 @@ if TYPE_CHECKING:
         FakeStep as FakeStep,
         read_script as read_script,
     )
+    from flowos.model._file_parts import (
+        has_files as has_files,
+        with_files as with_files,
+    )
     from flowos.model._graph import (
         Body as Body,
         Call as Call,
@@ -166,6 +172,7 @@ if TYPE_CHECKING:
         Argv as Argv,
         Counts as Counts,
         CpuTimes as CpuTimes,
+        CUDA as CUDA,
         DeviceNumbers as DeviceNumbers,
         End as End,
         Environment as Environment,
@@ -183,6 +190,7 @@ if TYPE_CHECKING:
         Pairs as Pairs,
         RuntimeFailed as RuntimeFailed,
         Usage as Usage,
+        with_choices as with_choices,
     )
     from flowos.model._pool import (
         LOCAL as LOCAL,
@@ -192,6 +200,7 @@ if TYPE_CHECKING:
         PoolKind as PoolKind,
         Topology as Topology,
         Price as Price,
+        StorageTier as StorageTier,
     )
     from flowos.model._ports import (
         Array as Array,
@@ -218,6 +227,7 @@ if TYPE_CHECKING:
     from flowos.model._pool_use import (
         PoolStorage as PoolStorage,
         PoolUser as PoolUser,
+        StorageSpeed as StorageSpeed,
     )
     from flowos.model._process import (
         Process as Process,

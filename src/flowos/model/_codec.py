@@ -67,7 +67,7 @@ def _reader(hint: Any) -> Reader:
     if origin is Literal:
         return _literal_reader(get_args(hint))
     if origin in (Union, UnionType):
-        return _optional_reader(get_args(hint))
+        return _union_reader(get_args(hint))
     if isinstance(hint, type) and (found := parameters(hint)) is not None:
         return _noun_reader(hint, found)
     raise TypeError(f"{hint} is no part of a noun")
@@ -132,7 +132,10 @@ def _literal_reader(allowed: tuple[Any, ...]) -> Reader:
     return read
 
 
-def _optional_reader(options: tuple[Any, ...]) -> Reader:
+def _union_reader(options: tuple[Any, ...]) -> Reader:
+    if options == (int, str):  # of which JSON keeps each as it is
+        number, text = map(_reader, options)
+        return lambda raw, at: (text if isinstance(raw, str) else number)(raw, at)
     inner = [option for option in options if option is not NoneType]
     if len(inner) != 1 or len(options) != 2:
         raise TypeError(f"a union of {options} is no part of a noun")

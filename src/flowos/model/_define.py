@@ -10,6 +10,7 @@ from flowos.model._graph import Flow, Task, as_task
 from flowos.model._hints import port_type
 from flowos.model._launch import Needs
 from flowos.model._ports import brief_repr
+from flowos.model._wiring import needs_of
 
 _KEYS = ("task_name", "iport_nametypes", "oport_nametypes", "fun")
 
@@ -18,8 +19,9 @@ class TaskKeywords(TypedDict, total=False):
     """Options of a task, each described at `task`. `_finished` is what takes them in."""
 
     name: str | None
-    needs: Needs | None
+    needs: Needs | Sequence[Needs] | None
     retries: int
+    requeue: bool
     limit_seconds: float | None
     cache: bool | str | None
 
@@ -44,9 +46,13 @@ def task(
     The dictionary has 'task_name', 'iport_nametypes', 'oport_nametypes' and 'fun', and may have the
     options below but for the name. A port is a type or a (name, type) pair; ports are one of these
     or a tuple of them.
-    name: instead of the function's own. needs: cores, memory and so on, one core by default.
+    name: instead of the function's own. needs: cores, memory and so on, one core by default; of a
+    tuple of them the first one that its node has, and that is free.
     retries: how often it is run again, at once and perhaps on another worker, after it raised, went
-    over its limit or lost its worker. Not after NoRetry, nor if its port refuses the result.
+    over its limit or lost its worker. Not after NoRetry, nor if its port refuses the result. Its
+    second attempt, also one after a lost node, has FLOWOS_ATTEMPT=2 if it is a command, and so on.
+    requeue: False runs it at most once although its node is lost: a run in which it may have begun
+    then ends with WorkerLost, and no retry follows on a lost worker. Else that run begins anew.
     limit_seconds: after this long its worker process is ended and the task fails with
     TimeLimitExceeded. Threads cannot be ended, so it needs a slice with workers="process".
     cache: True keeps its results in $XDG_CACHE_HOME/flowos/results for all slices. They depend on
@@ -71,7 +77,8 @@ def task(
 
 def _from_flow(flow: Flow, options: TaskKeywords) -> Task:
     """The name is its own; all else is of its tasks."""
-    extra = [key for key, value in options.items() if key != "name" and value]
+    extra = [key for key, value in options.items() if value and key not in ("name", "requeue")]
+    extra += ["requeue"] * (not options.get("requeue", True))
     if extra:
         raise WiringError(
             f"flow {flow.name!r} as a task takes no {extra[0]}: its own tasks say what they need"
@@ -159,9 +166,10 @@ def _finished(
         inputs=inputs,
         outputs=outputs,
         body=Python(fun, limit_seconds=options.get("limit_seconds"), keywords=keywords),
-        needs=options.get("needs") or Needs(),
+        needs=needs_of(title, options.get("needs")),
         defaults=defaults,
         retries=options.get("retries", 0),
+        requeue=options.get("requeue", True),
         cache=options.get("cache"),
     )
 

@@ -11,6 +11,7 @@ from flowos.model._graph import Task
 from flowos.model._hints import port_type
 from flowos.model._launch import Needs
 from flowos.model._ports import File, PortType, any_, brief_repr, bytes_, int64, str_
+from flowos.model._wiring import needs_of
 
 _Named = str | tuple[str, PortType] | None
 
@@ -28,8 +29,9 @@ def command(  # noqa: PLR0913 - options of a command line, all by keyword
     inherit: bool = True,
     limit_seconds: float | None = None,
     once: str = "",
-    needs: Needs | None = None,
+    needs: Needs | Sequence[Needs] | None = None,
     retries: int = 0,
+    requeue: bool = True,
     cache: bool | str | None = None,
 ) -> Task:
     """A task that runs a command line in a fresh folder of its own.
@@ -48,23 +50,27 @@ def command(  # noqa: PLR0913 - options of a command line, all by keyword
     captures = _captures(title, stdout=stdout, stderr=stderr, exit_code=exit_code, outcome=outcome)
     body = Command(argv=words, once=once, limit_seconds=limit_seconds, inherit=inherit)
     files = _names(body, Out)
-    if not files and not captures:
-        captures = {"stdout": ("stdout", str_)}
+    captures = captures or ({} if files else {"stdout": ("stdout", str_)})
     types = {n: File for n in _names(body, In)} | dict(inputs or {})
-    where = f"command {title!r}, input"
     return Task(
         name=title,
-        inputs=tuple(PortSpec(n, port_type(f"{where} {n!r}", t)) for n, t in types.items()),
+        inputs=_inputs(title, types),
         outputs=tuple(PortSpec(n, t) for n, t in (*((n, File) for n in files), *captures.values())),
         body=replace(
             body,
             captures=tuple((n, cast("Captured", what)) for what, (n, _) in captures.items()),
             variables=tuple((variables or {}).items()),
         ),
-        needs=needs or Needs(),
+        needs=needs_of(title, needs),
         retries=retries,
+        requeue=requeue,
         cache=cache,
     )
+
+
+def _inputs(title: str, types: Mapping[str, object]) -> tuple[PortSpec, ...]:
+    where = f"command {title!r}, input"
+    return tuple(PortSpec(n, port_type(f"{where} {n!r}", t)) for n, t in types.items())
 
 
 def gang(task: Task, *, mpi: str, mpirun: str = "") -> Task:
@@ -75,6 +81,8 @@ def gang(task: Task, *, mpi: str, mpirun: str = "") -> Task:
     """
     if not isinstance(task.body, Command):
         raise WiringError(f"gang: expected a task made by fo.command, given {task!r}")
+    if task.needs.otherwise:
+        raise WiringError(f"gang: task {task.name!r} needs {task.needs.words}; give one fo.Needs")
     return replace(task, body=Gang(command=task.body, mpi=mpi, mpirun=mpirun))
 
 

@@ -41,9 +41,15 @@ class TaskFailed(FlowosError):  # noqa: N818
 
 
 class WorkerLost(TaskFailed):
-    """The process that ran the task is gone. node: with which it was lost, if that is known."""
+    """The process that ran the task is gone.
+
+    node: with which it was lost, if that is known. requeue: whether the run may begin anew.
+    attempts: that it had made of the task that needed most.
+    """
 
     node = ""
+    requeue = True
+    attempts = 1
 
 
 class TimeLimitExceeded(TaskFailed):

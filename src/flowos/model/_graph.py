@@ -40,7 +40,8 @@ Body = Union[Python, Command, Gang, "Flow", "Cond", "Loop"]
 class Task:
     """A unit of work that is wired into a flow by calling it with ports.
 
-    defaults: (input, constant if a call does not give it) pairs. retries, cache: see `task`.
+    defaults: (input, constant if a call does not give it) pairs. retries, requeue, cache: see
+    `task`.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Task:
     needs: Needs = field(default_factory=Needs)
     defaults: tuple[tuple[str, object], ...] = ()
     retries: int = 0
+    requeue: bool = True
     cache: bool | str | None = None
 
     def __post_init__(self) -> None:
@@ -60,14 +62,14 @@ class Task:
                 f"task {self.name!r}: needs={brief_repr(self.needs)}; use fo.Needs(...)"
             )
         check_ports(self.name, self.inputs, self.outputs)
-        check_options(self.name, self.retries, self.cache)
+        check_options(self.name, self.retries, self.requeue, self.cache)
         if isinstance(self.body, (Python, Command, Gang)):
             check_body(self.name, self.body, self.inputs, self.outputs)
 
     @property
     def fusable(self) -> bool:
         """Whether it may run as one with its neighbours: it fails, and ends, together with them."""
-        body = None if self.retries or self.cache else self.body
+        body = None if self.retries or self.cache or not self.requeue else self.body
         return isinstance(body, Python) and body.limit_seconds is None
 
     def __call__(self, *arguments: object, **named: object) -> "Any":

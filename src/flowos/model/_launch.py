@@ -1,7 +1,8 @@
 """How a process is started, and how it ended."""
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import copy
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -10,13 +11,16 @@ from flowos._dataclasses import dataclass, field
 Counts = tuple[tuple[str, int], ...]
 """(name, count) pairs, by name."""
 
-DeviceNumbers = tuple[tuple[str, tuple[int, ...]], ...]
-"""Names of devices, and which of a node's they are."""
+DeviceNumbers = tuple[tuple[str, tuple[int | str, ...]], ...]
+"""Names of devices, and which of a node's they are; GPUs ("gpu") as CUDA_VISIBLE_DEVICES says."""
 
 if TYPE_CHECKING:
     GivenCounts = Mapping[str, int] | Counts
 else:  # what it becomes, as it is read back
     GivenCounts = Counts
+
+CUDA = "CUDA_VISIBLE_DEVICES"
+"""The variable that says to CUDA, and to HIP, which GPUs a process has."""
 
 Pairs = tuple[tuple[str, str], ...]
 """Ordered (name, value) pairs: variables, levels, binds, notes."""
@@ -31,8 +35,12 @@ class Needs:
     cores: default 1. Commands and worker processes with an explicit number get as many CPUs of
         their own (`binds`); others count as one and may use idle CPUs.
     alone: no other work of ours runs on the node meanwhile, as measurements require.
+    remaining_seconds: it begins only while its nodes are held for so long yet; where they are not,
+        its run ends with SliceRefused. Without an end of what is held there is always enough.
     nodes: of the slice, over which the ranks are spread evenly; by default as few as have the cores
         for them. Memory, GPUs and devices are needed on each.
+    memory_bytes: of the node's memory; it is counted, and not enforced.
+    gpus: GPUs that it has for itself. CUDA_VISIBLE_DEVICES says which ones it got.
     devices: other devices of the node that it has for itself, by name: {"fpga": 1}. Which ones it
         got, FLOWOS_DEVICES_FPGA says: their numbers on the node, with commas between.
 
@@ -47,7 +55,9 @@ class Needs:
     ranks: int = 1
     alone: bool = False
     nodes: int | None = None
+    remaining_seconds: float = 0.0
     binds: bool = field(default=False, init=False, compare=False, repr=False)
+    otherwise: "tuple[Needs, ...]" = field(default=(), init=False)
 
     def __post_init__(self) -> None:
         asked = cast("int | None", self.cores) is not None
@@ -61,15 +71,60 @@ class Needs:
                 raise ValueError(f"Needs(nodes={self.nodes}): more than its ranks, {self.ranks}")
         if not isinstance(self.alone, bool):
             raise ValueError(f"Needs(alone={self.alone!r}): expected True or False")
+        if type(self.remaining_seconds) not in (int, float) or not self.remaining_seconds >= 0:
+            words = f"Needs(remaining_seconds={self.remaining_seconds!r})"
+            raise ValueError(f"{words}: expected a number of 0 or more")
         try:
             object.__setattr__(self, "devices", device_counts(self.devices))
         except ValueError as error:
             raise ValueError(f"Needs: {error}") from None
 
     @property
+    def choices(self) -> "tuple[Needs, ...]":
+        """These, then what would do instead, the better ones first."""
+        return (self, *self.otherwise)
+
+    @property
+    def words(self) -> str:
+        """What is needed, as people say it: 1 GPU, else 8 cores."""
+        return ", else ".join(_amounts(each) for each in self.choices)
+
+    @property
+    def generic_resources(self) -> Counts:
+        """The GPUs ("gpu") and other devices, by name."""
+        return (("gpu", self.gpus), *self.device_counts) if self.gpus else self.device_counts
+
+    @property
     def device_counts(self) -> Counts:
-        """The devices, by name."""
+        """The devices but GPUs, by name."""
         return cast("Counts", self.devices)
+
+
+def with_choices(first: Needs, others: "Sequence[Needs]") -> Needs:
+    """The first is preferred, and the others do instead, the better ones first."""
+    made = copy(first)
+    object.__setattr__(made, "otherwise", tuple(others))
+    return made
+
+
+def _amounts(needs: Needs) -> str:
+    words = [_counted(count, "GPU" if name == "gpu" else name) for name, count in _counts(needs)]
+    words += [f"{needs.memory_bytes} bytes"] * (needs.memory_bytes > 0)
+    words += ["the whole node"] * needs.alone
+    words += [f"{needs.remaining_seconds:g} s left"] * (needs.remaining_seconds > 0)
+    return " and ".join(words)
+
+
+def _counts(needs: Needs) -> Counts:
+    """Cores where they are more than one, or all that is needed."""
+    cores = needs.cores * needs.ranks
+    says_cores = cores > 1 or needs.binds or not (needs.generic_resources or needs.alone)
+    return (*needs.generic_resources, *((("core", cores),) if says_cores else ()))
+
+
+def _counted(count: int, name: str) -> str:
+    plural = "s" if name in ("GPU", "core") and count != 1 else ""
+    return f"{count} {name}{plural}"
 
 
 def device_counts(given: object) -> Counts:
@@ -240,6 +295,10 @@ class Usage:
     """Resources used by all processes of a launch together.
 
     cpus: what the node did from start to end, that of rank 0; None where it is this machine.
+    memory_stalled_seconds, io_stalled_seconds: for how long some process there waited for memory,
+        for storage; None if not counted.
+    disk_bytes: what the disks of that node read and wrote meanwhile; None if not counted.
+    own_disk_bytes: what the launch read and wrote itself, wherever it lay; None if not counted.
     """
 
     wall_seconds: float = 0.0
@@ -247,6 +306,10 @@ class Usage:
     system_seconds: float = 0.0
     max_rss_bytes: int = 0
     cpus: CpuTimes | None = None
+    memory_stalled_seconds: float | None = None
+    io_stalled_seconds: float | None = None
+    disk_bytes: int | None = None
+    own_disk_bytes: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

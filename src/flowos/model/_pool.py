@@ -1,7 +1,8 @@
 """Where nodes come from, and what is asked of it: data that `flowos.toml` is read into."""
 
+import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, cast, get_args
 
 from flowos.model._fake_script import read_script
@@ -17,6 +18,7 @@ _OF_KINDS: dict[str, tuple[PoolKind, ...]] = {
     **dict.fromkeys(("queue", "pe"), ("sge",)),
     **dict.fromkeys(("shared", "scratch"), ("slurm", "sge")),
 }
+_FOLDERS = ("shared", "scratch")
 _ONE_GRES = r"[A-Za-z_][\w-]*(?::[A-Za-z_][\w.-]*)?(?::[1-9]\d*)?"
 _GRES = re.compile(f"{_ONE_GRES}(?:,{_ONE_GRES})*")
 
@@ -43,6 +45,27 @@ class Price:
     def __post_init__(self) -> None:
         if self.per_node_hour is not None and not self.per_node_hour >= 0:
             raise ValueError(f"price.per_node_hour: {self.per_node_hour} is below 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageTier:
+    """What a site promises of a folder of a pool; None of what it does not."""
+
+    capacity_bytes: int | None = field(default=None, metadata=_doc("what fits into it"))
+    read_bytes_per_second: float | None = field(
+        default=None, metadata=_doc("how fast one node reads from it")
+    )
+    write_bytes_per_second: float | None = field(
+        default=None, metadata=_doc("how fast one node writes to it")
+    )
+
+    def complaint(self) -> str:
+        """Starts with the key that cannot be; "" if all can."""
+        for each in fields(self):
+            amount = getattr(self, each.name)
+            if amount is not None and not 0 < amount < math.inf:
+                return f"{each.name}: {amount} is not above 0, and finite"
+        return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +146,12 @@ class Pool:
     scratch: str = field(
         default="", metadata=_doc("of a cluster: a folder on the own storage of each node")
     )
+    shared_tier: StorageTier | None = field(
+        default=None, metadata=_doc("what the site promises of `shared`")
+    )
+    scratch_tier: StorageTier | None = field(
+        default=None, metadata=_doc("what the site promises of `scratch`")
+    )
     script: tuple[str, ...] = field(
         default=(),
         metadata=_doc(
@@ -148,6 +177,18 @@ class Pool:
         self._check_size()
         for name, kinds in _OF_KINDS.items():
             self._check_of_kinds(name, getattr(self, name), kinds)
+        for name in _FOLDERS:
+            self._check_tier(name, self.tier(name))
+
+    def tier(self, folder: str) -> StorageTier | None:
+        """What is promised of `shared` or `scratch`."""
+        return cast("StorageTier | None", getattr(self, f"{folder}_tier"))
+
+    def _check_tier(self, folder: str, tier: StorageTier | None) -> None:
+        if tier is not None and not getattr(self, folder):
+            raise ValueError(f"{folder}_tier: it is of the folder {folder}, which is not given")
+        if tier is not None and (complaint := tier.complaint()):
+            raise ValueError(f"{folder}_tier.{complaint}")
 
     def _check_size(self) -> None:
         for name, given in (("region", bool(self.region)), ("spot", self.spot)):
@@ -163,7 +204,7 @@ class Pool:
             raise ValueError(f"{name}: {value!r}: expected printable characters, no space around")
         if name == "gres" and value and not _GRES.fullmatch(value):
             raise ValueError(f"gres: {value!r}: expected NAME[:TYPE][:COUNT], with commas between")
-        if name in ("shared", "scratch") and value and not value.startswith("/"):
+        if name in _FOLDERS and value and not value.startswith("/"):
             raise ValueError(f"{name}: {value!r}: expected an absolute path")
 
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from flowos.model._pool import StorageTier
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolUser:
@@ -34,17 +36,38 @@ class PoolUser:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolStorage:
-    """A folder of a pool, as this machine sees it. free_bytes: that we may write.
+class StorageSpeed:
+    """How fast a folder was read and written one after the other, by a stored run.
 
-    complaint: why its size is not known.
+    host: where it ran; folder: where in the storage. None of what that run did not measure.
+    """
+
+    run: str
+    host: str
+    folder: PurePath
+    read_bytes_per_second: float | None = None
+    write_bytes_per_second: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolStorage:
+    """A folder of a pool: as promised, as seen, as measured. key: of flowos.toml.
+
+    node: on which it was seen; "" for this machine. free_bytes: that we may write. complaint: why
+    its size is not known. speed: of the last run that measured it; None if none did. not_measured:
+    why that is not known, if it is not. measure: the command that measures it.
     """
 
     key: str
     path: PurePath
+    promised: StorageTier | None = None
+    node: str = ""
     total_bytes: int | None = None
     free_bytes: int | None = None
     complaint: str = ""
+    speed: StorageSpeed | None = None
+    not_measured: str = ""
+    measure: str = ""
 
 
 def _sum(one: float | None, other: float | None) -> float | None:

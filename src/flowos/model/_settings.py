@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_args
 from flowos.model._cloud import Cloud, CloudDriver
 from flowos.model._codec import from_plain
 from flowos.model._errors import SettingsError
-from flowos.model._pool import LOCAL, Pool, PoolKind, Price
+from flowos.model._pool import LOCAL, Pool, PoolKind, Price, StorageTier
 from flowos.model._schema import schema_of
 from flowos.model._vm_size import VmSize
 
@@ -18,7 +18,9 @@ _SYNTAX = re.compile(r"(?P<what>.*?) \(at (?:line (?P<line>\d+), column \d+|end 
 _HEADER = re.compile(r"\s*\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?")
 _KEY = re.compile(r"\s*([A-Za-z0-9_.\"' -]+?)\s*=")
 _PART = re.compile(r"""\s*(?:"[^"]*"|'[^']*'|[^."']+)""")
-_NESTED: Mapping[type, Mapping[str, type]] = {Pool: {"price": Price}}
+_NESTED: Mapping[type, Mapping[str, type]] = {
+    Pool: {"price": Price, "shared_tier": StorageTier, "scratch_tier": StorageTier}
+}
 _Kind = tuple[str, tuple[str, ...]]
 _Noun = TypeVar("_Noun", Pool, Cloud, VmSize)
 

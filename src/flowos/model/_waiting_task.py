@@ -6,7 +6,7 @@ from typing import NamedTuple
 class WaitingTask(NamedTuple):
     """Tasks of one flow on one node that are alike. state: runs or waits; why: what it waits for.
 
-    number: so many of them.
+    node: "" of what waits for one. number: so many of them.
     """
 
     flow: str

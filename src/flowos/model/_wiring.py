@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from flowos.model._bodies import Command, Gang, In, Out, PortSpec, Python
 from flowos.model._errors import FlowosError, WiringError
+from flowos.model._launch import Needs, with_choices
 from flowos.model._ports import (
     File,
     FilePath,
@@ -85,18 +86,30 @@ def _check_command(
             )
 
 
-def check_options(task: str, retries: object, cache: object) -> None:
-    """Raises WiringError for what is no number of retries, or says neither to cache nor not to."""
+def check_options(task: str, retries: object, requeue: object, cache: object) -> None:
+    """Raises WiringError for what is no number of retries, or says neither yes nor no."""
     if type(retries) is not int or retries < 0:
         raise WiringError(
             f"task {task!r}: retries={brief_repr(retries)}; expected a whole number, 0 or more"
         )
+    if not isinstance(requeue, bool):
+        raise WiringError(f"task {task!r}: requeue={brief_repr(requeue)}; expected True or False")
     version = type(cache) is str and cache != ""
     if cache is not None and not isinstance(cache, bool) and not version:
         raise WiringError(
             f"task {task!r}: cache={brief_repr(cache)}; expected True, False, or a version such as "
             "'v2'"
         )
+
+
+def needs_of(task: str, given: Needs | Sequence[Needs] | None) -> Needs:
+    """As they are given to a task: of several the first is preferred. Raises WiringError."""
+    if not isinstance(given, tuple | list):
+        return given or Needs()  # type: ignore[return-value]  # a task looks what it is
+    if not given or not all(isinstance(each, Needs) and not each.otherwise for each in given):
+        words = f"task {task!r}: needs={brief_repr(given)}"
+        raise WiringError(f"{words}; use fo.Needs(...), or a tuple of several")
+    return with_choices(given[0], given[1:]) if len(given) > 1 else given[0]
 
 
 def _check_limit(task: str, given: object) -> None:

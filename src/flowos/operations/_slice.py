@@ -1,11 +1,21 @@
 """`fo.slice`: resources for a flow, or nodes of a pool held for several flows."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 from flowos.engine import Emit, Slice, SliceOptions, Workers, here, open_slice, remedy_of
 from flowos.model import Flow, OnProgress, Port, SliceRefused, brief_repr, flow_output
@@ -15,7 +25,7 @@ from flowos.operations._process_record import listen, note
 from flowos.operations.environment import Word, environment
 
 if TYPE_CHECKING:  # a slice without a pool loads none of it
-    from flowos.engine import FlowSlice, HeldSlice, OnHoldEvent, ProgressWatch
+    from flowos.engine import FlowSlice, HeldSlice, OnHoldEvent, ProgressWatch, Provider
     from flowos.model import Ask, Pool, Topology
     from flowos.plan import NodeRange
 
@@ -27,9 +37,21 @@ _IDLE_SECONDS = 300.0
 _Devices = Mapping[str, int] | None
 _Nodes = int | tuple[int, int] | None
 _Seconds = float | None
-_Asked = tuple[_Nodes, _Seconds, _Seconds, _Seconds, _Devices, "Topology | None", str | None]
-_OF_A_POOL = ("nodes", "idle_seconds", "seconds", "lease_seconds", "devices", "topology", "address")
 Local = Literal["thread", "process", "inline"]
+
+
+class _Asked(NamedTuple):
+    """What is asked of a pool, as it is given."""
+
+    nodes: _Nodes
+    idle_seconds: _Seconds
+    seconds: _Seconds
+    lease_seconds: _Seconds
+    gpus: int | None
+    memory_bytes: int | None
+    devices: _Devices
+    topology: "Topology | None"
+    address: str | None
 
 
 class SliceKeywords(TypedDict, total=False):
@@ -53,6 +75,8 @@ class PoolKeywords(SliceKeywords, total=False):
     idle_seconds: float | None
     seconds: float | None
     lease_seconds: float | None
+    gpus: int | None
+    memory_bytes: int | None
     devices: _Devices
     topology: "Topology | None"
     requeue: bool
@@ -93,6 +117,8 @@ def slice_(  # noqa: PLR0913 - options, each by keyword
     idle_seconds: float | None = None,
     seconds: float | None = None,
     lease_seconds: float | None = None,
+    gpus: int | None = None,
+    memory_bytes: int | None = None,
     devices: Mapping[str, int] | None = None,
     topology: "Topology | None" = None,
     requeue: bool = True,
@@ -102,29 +128,43 @@ def slice_(  # noqa: PLR0913 - options, each by keyword
 
     flow: from `flow_output`, or its ports; with a pool None, for `s.run(flow)`. env: of its tasks:
     None or "bare", an image (path or name, with @RUNTIME), an `environment`. workers: "thread" (the
-    default outside images); "process" in worker processes, in an image by its python3; "inline" in
-    the calling thread; "ray" in a Ray on the nodes, or that at address. cores: of a node; all by
-    default. folder: for files that commands write; else `free` removes them. fuse: "chains" runs
-    Python tasks that follow one another as one, "none" each by itself. emit: called when stages
-    start and end. journal: a folder for results: killed programs go on. A task runs again if its
-    code, what that names in your modules, values, files, Python or image changed, not a clock or
-    seed. log: a file for a line of JSON per task. progress: True shows it on a terminal; or a
-    function gets it. pool: one of flowos.toml, or "local". nodes: how many of it, 1 by default;
-    (LEAST, MOST): one more while work waits, one less idle for idle_seconds (300). seconds: for how
-    long at most. lease_seconds: how long they outlive this program, for `fo.attach`. devices: of
-    each node, as {"fpga": 1}; else what tasks need. topology: nodes near each other ("pack"), on a
-    "switch", or "spread". requeue: what ran on a lost node runs again on another. on_event: called
-    when it waits, holds nodes, loses one, ends, or gets no more. Raises SliceRefused for what is
-    not there, EnvironmentRefused for such an image, WiringError, ValueRefused, SettingsError.
+    default outside images); "process" (in an image its python3); "inline" in the calling thread;
+    "ray" in a Ray on the nodes, or that at address. cores: of a node, or all. folder: for files
+    that commands write; else `free` removes them. fuse: "chains" runs Python tasks that follow one
+    another as one, "none" each by itself. emit: called when stages start and end. journal: a folder
+    for results: killed programs go on. A task runs again if its code, what that names in your
+    modules, values, files, Python or image changed, not a clock or seed. log: a file for a line of
+    JSON per task. progress: True shows it on a terminal; or a function gets it. pool: one of
+    flowos.toml, or "local". nodes: how many of it, 1 by default; (LEAST, MOST): one more while work
+    waits, one less idle for idle_seconds (300). seconds: for how long at most. lease_seconds: how
+    long they outlive this program, for `fo.attach`. gpus, memory_bytes, devices ({"fpga": 1}): of
+    each node; else what tasks need. topology: nodes near each other ("pack"), on a "switch", or
+    "spread". requeue: what ran on a lost node runs again on another. on_event: gets what happens to
+    nodes. Raises SliceRefused, EnvironmentRefused, WiringError, ValueRefused, SettingsError.
     """
-    asked = nodes, idle_seconds, seconds, lease_seconds, devices, topology, address
+    asked = _Asked(
+        nodes, idle_seconds, seconds, lease_seconds, gpus, memory_bytes, devices, topology, address
+    )
     found = _pool(pool, workers, flow, asked)
-    made = flow if flow is None or isinstance(flow, Flow) else flow_output(flow)
     how = SliceKeywords(cores=cores, folder=folder, fuse=fuse, emit=emit, journal=journal, log=log)
+    options = slice_options(found, env, workers, {**how, "progress": progress})
+    return _made(found, flow, asked, options, on_event, requeue=requeue)
+
+
+def _made(
+    pool: "Pool | None",
+    given: Flowing | None,
+    asked: _Asked,
+    options: SliceOptions,
+    on_event: "OnHoldEvent | None",
+    *,
+    requeue: bool,
+) -> "Slice | FlowSlice | HeldSlice":
+    flow = given if given is None or isinstance(given, Flow) else flow_output(given)
     with _refused_where_short():
-        options = _options(found, env, workers, {**how, "progress": progress})
-        held = found and _held(found, made, asked, options, on_event, requeue=requeue)
-        return _on(held, made) if held else _opened(made, options)
+        if pool is None:
+            return _opened(flow, options)
+        return _on(_held(pool, flow, asked, options, on_event, requeue=requeue), flow)
 
 
 def _opened(flow: Flow | None, options: SliceOptions) -> Slice:
@@ -137,7 +177,7 @@ def _opened(flow: Flow | None, options: SliceOptions) -> Slice:
 
 
 def slice_options(
-    pool: "Pool", env: Word, workers: Workers | None, how: SliceKeywords
+    pool: "Pool | None", env: Word, workers: Workers | None, how: SliceKeywords
 ) -> SliceOptions:
     """Of a slice of a pool, where keywords may be left away."""
     with _refused_where_short():
@@ -198,7 +238,7 @@ def _absolute(option: str, path: str | PathLike[str] | None) -> Path | None:
 
 def _pool(name: str | None, workers: Workers | None, flow: object, asked: _Asked) -> "Pool | None":
     """The pool of this name; None for this node. asked: what only a pool has."""
-    if asked[-1] is not None and (workers != "ray" or name not in (None, "local")):
+    if asked.address is not None and (workers != "ray" or name not in (None, "local")):
         raise SliceRefused("slice: address is of a Ray that exists: give workers='ray', no pool")
     if workers == "ray" and name is None:
         name = "local"
@@ -208,7 +248,7 @@ def _pool(name: str | None, workers: Workers | None, flow: object, asked: _Asked
         return pool_named(name)
     if flow is None:
         raise SliceRefused("slice: give it a flow, or a pool for several: fo.slice(pool='local')")
-    for option, value in zip(_OF_A_POOL, asked, strict=True):
+    for option, value in asked._asdict().items():
         if value is not None:
             raise SliceRefused(f"slice: {option} is asked of a pool: add pool='local'")
     return None
@@ -227,12 +267,14 @@ def _held(
     from flowos.operations._slice_record import RecordedProvider
 
     provider = RecordedProvider(provider_of(pool), str(options.log or ""))
-    ask, bounds = _ask(asked, flow), _bounds(asked)
+    bounds = _bounds(asked)
+    ask = _ask_for(provider, asked, flow)
+    _refuse_short(pool, ask, flow)
     kind: Callable[..., HeldSlice] = HeldSlice
     if options.workers == "ray":
         if bounds is not None:
             raise SliceRefused("slice: workers='ray': its Ray stays on its nodes: say how many")
-        kind = partial(RaySlice, address=asked[-1])
+        kind = partial(RaySlice, address=asked.address)
     elif bounds is not None:
         kind = partial(GrowingSlice, bounds=bounds)
     held = kind(provider, ask, options, on_event or ignore, requeue=requeue)
@@ -244,16 +286,16 @@ def _bounds(asked: _Asked) -> "NodeRange | None":
     """Between which a slice grows; None of one that does not."""
     from flowos.plan import NodeRange
 
-    nodes, idle_seconds, _, lease_seconds, _, topology, _ = asked
+    nodes, idle_seconds = asked.nodes, asked.idle_seconds
     if not isinstance(nodes, tuple | list):
         if idle_seconds is not None:
             raise SliceRefused("slice: idle_seconds is of a slice that grows: nodes=(LEAST, MOST)")
         return None
     if len(nodes) != 2:
         raise SliceRefused(f"slice: nodes={brief_repr(nodes)}; expected a number or (LEAST, MOST)")
-    if lease_seconds is not None:
+    if asked.lease_seconds is not None:
         raise SliceRefused("slice: lease_seconds is of a number of nodes: one that grows has none")
-    if topology is not None:
+    if asked.topology is not None:
         raise SliceRefused("slice: topology is of nodes held at once, and one that grows holds one")
     seconds = _IDLE_SECONDS if idle_seconds is None else idle_seconds
     try:
@@ -262,18 +304,54 @@ def _bounds(asked: _Asked) -> "NodeRange | None":
         raise SliceRefused(f"slice: {error}") from None
 
 
-def _ask(asked: _Asked, flow: Flow | None) -> "Ask":
-    from flowos.model import Ask
-    from flowos.plan import devices_needed
+def _ask_for(provider: "Provider", asked: _Asked, flow: Flow | None) -> "Ask":
+    """With the first of what would do for the tasks that the pool can give at all."""
+    from flowos.plan import most_choices
 
-    nodes, _, seconds, lease_seconds, devices, topology, _ = asked
+    last = (most_choices(flow) if flow else 1) - 1
+    for choice in range(last):
+        with suppress(SliceRefused):
+            ask = _ask(asked, flow, choice)
+            provider.check(ask)
+            return ask
+    return _ask(asked, flow, last)
+
+
+def _ask(asked: _Asked, flow: Flow | None, choice: int) -> "Ask":
+    from flowos.model import Ask
+
     try:
-        count = 1 if nodes is None or isinstance(nodes, tuple | list) else nodes
-        each = devices_needed(flow) if devices is None and flow else devices or {}
-        times: Any = {"seconds": seconds, "lease_seconds": lease_seconds}
-        return Ask(nodes=count, devices=each, topology=topology or "", **times)
+        count = 1 if asked.nodes is None or isinstance(asked.nodes, tuple | list) else asked.nodes
+        each = _asked_of_each(asked, flow if asked.address is None else None, choice)
+        times: Any = {"seconds": asked.seconds, "lease_seconds": asked.lease_seconds}
+        return Ask(nodes=count, **each, topology=asked.topology or "", **times)
     except (TypeError, ValueError) as error:
         raise SliceRefused(f"slice: {error}") from error
+
+
+def _refuse_short(pool: "Pool", ask: "Ask", flow: Flow | None) -> None:
+    """Raises SliceRefused before nodes are waited for that are held too shortly for a task."""
+    from flowos.plan import lacking_time, tasks_within
+
+    seconds = min(s for s in (ask.seconds, pool.max_seconds, math.inf) if s is not None)
+    for task in tasks_within(flow) if flow else ():
+        whys = [lacking_time(needs, seconds) for needs in task.needs.choices]
+        if all(whys):
+            raise SliceRefused(f"slice: task {task.name!r} needs {', or '.join(whys)}")
+
+
+def _asked_of_each(asked: _Asked, flow: Flow | None, choice: int) -> dict[str, Any]:
+    """Of each node: as it is given, else the largest needs of the flow's tasks."""
+    from flowos.plan import devices_needed, gpus_needed, memory_needed
+
+    largest: dict[str, Callable[[Flow, int], object]] = {
+        "gpus": gpus_needed,
+        "memory_bytes": memory_needed,
+        "devices": devices_needed,
+    }
+    given = {name: getattr(asked, name) for name in largest}
+    needed = {name: look(flow, choice) for name, look in largest.items()} if flow else {}
+    return {**needed, **{name: value for name, value in given.items() if value is not None}}
 
 
 def _on(held: "HeldSlice", flow: Flow | None) -> "FlowSlice | HeldSlice":

@@ -109,8 +109,10 @@ class RecordedProvider:
         recording.holds(held)
         return held
 
-    def resize(self, held: Held, nodes: int, cancel: CancelToken = NEVER) -> Held:
-        return self._recorded(self._provider.resize(held, nodes, cancel))
+    def resize(
+        self, held: Held, nodes: int, cancel: CancelToken = NEVER, on_event: OnHoldEvent = ignore
+    ) -> Held:
+        return self._recorded(self._provider.resize(held, nodes, cancel, on_event))
 
     def give_back(self, held: Held, names: Collection[str]) -> Held:
         return self._recorded(self._provider.give_back(held, names))
@@ -209,7 +211,7 @@ class _Recording:
                     cores=len(own.cpus),
                     gpus=own.gpus,
                     since=at,
-                    devices=tuple((each, len(numbers)) for each, numbers in own.devices),
+                    devices=tuple((n, len(them)) for n, them in own.devices if n != "gpu"),
                     switch=node.switch,
                 )
                 for node, own in has

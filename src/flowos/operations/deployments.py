@@ -21,13 +21,14 @@ from flowos.model import (
     Run,
     UsageError,
 )
+from flowos.operations._files import write_together
 from flowos.operations._slice import slice_
 from flowos.operations.history import RUNS_MARGIN, book, numbers_of, runs
 from flowos.operations.measure import DeployedOn, OnSample, Result, measured
 from flowos.operations.settings import pool_named
 from flowos.plan import DeploymentSpread, spreads
 from flowos.probes import probe_named, probes_for
-from flowos.report import Report
+from flowos.report import Report, deployments_html
 
 NODES = 2
 """Of each deployment: what is measured between nodes is so between two."""
@@ -44,12 +45,16 @@ class DeploymentRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployments:
-    """Runs of deployments, in their order, and how much what was measured differs between them."""
+    """Runs of deployments, in their order, and how much what was measured differs between them.
+
+    page: that says so; None if none was written.
+    """
 
     runs: tuple[Run, ...]
     spreads: tuple[DeploymentSpread, ...]
     notes: tuple[str, ...] = ()
     interrupted: bool = False
+    page: Path | None = None
 
 
 def measured_deployments(
@@ -83,7 +88,7 @@ def measured_deployments(
             done.append(
                 measured(
                     request,
-                    out=out / f"deployment-{number}",
+                    out=out / _folder(number),
                     url=url,
                     seconds=seconds,
                     on_progress=on_progress,
@@ -93,11 +98,41 @@ def measured_deployments(
             )
         if done[-1].interrupted:
             break
+    return _together(done, out)
+
+
+def _together(done: Sequence[Result], out: Path) -> Deployments:
+    """Compared, and written as a page if there are several."""
     notes = dict.fromkeys(note for result in done for note in result.notes)
     found = compared_deployments([result.book for result in done])
-    return replace(
+    found = replace(
         found, notes=(*notes, *found.notes), interrupted=any(result.interrupted for result in done)
     )
+    pages = [
+        f"{_folder(n)}/{result.files[0].name}" if result.files else ""
+        for n, result in enumerate(done, 1)
+    ]
+    return with_page(found, out, pages) if len(done) > 1 else found
+
+
+def with_page(found: Deployments, out: Path, pages: Sequence[str] = ()) -> Deployments:
+    """The same, written as a page into a folder. pages: of the runs, as seen from there;
+    "" of one without.
+
+    A note says if it could not be written.
+    """
+    text = deployments_html(found.runs, found.spreads, pages=pages, notes=found.notes)
+    try:
+        (page,) = write_together(out, {"deployments.html": text})
+    except OSError as error:
+        why = f"the page cannot be written to {out} ({error.strerror}): give another with --out"
+        return replace(found, notes=(*found.notes, why))
+    return replace(found, page=page)
+
+
+def _folder(number: int) -> str:
+    """Of the report of a deployment."""
+    return f"deployment-{number}"
 
 
 def stored_deployments(ref: str, url: str | None, *, margin: float = RUNS_MARGIN) -> Deployments:

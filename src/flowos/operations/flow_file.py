@@ -24,6 +24,7 @@ from flowos.model import (
     File,
     Flow,
     FlowosError,
+    Needs,
     PortSpec,
     PortType,
     TaskFailed,
@@ -35,6 +36,7 @@ from flowos.model import (
     str_,
 )
 from flowos.operations._from_json import from_json
+from flowos.plan import tasks_within
 
 _LISTS = "expected numbers in nested lists of equal lengths as JSON, or a .npy file"
 _TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -146,8 +148,14 @@ def plain_flow(flow: Flow) -> dict[str, object]:
         "name": flow.name,
         "inputs": {p.spec.name: str(p.spec.type) for p in flow.inputs},
         "tasks": [call.task.name for call in flow.calls],
+        "needs": needs_words(flow),
         "outputs": {p.name: str(p.type) for p in flow.task.outputs},
     }
+
+
+def needs_words(flow: Flow) -> dict[str, str]:
+    """What its tasks need, of those that need more than a core."""
+    return {task.name: task.needs.words for task in tasks_within(flow) if task.needs != Needs()}
 
 
 def _imported(path: Path) -> Any:

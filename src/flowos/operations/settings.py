@@ -1,28 +1,18 @@
-"""`flowos pools`: the pools of flowos.toml, its page, and which pool a name is."""
+"""The page of flowos.toml, and which pool a name is."""
 
 import difflib
-import os
-from dataclasses import MISSING, dataclass, fields, replace
-from pathlib import PurePath
+from dataclasses import MISSING, fields
 
-from flowos.engine import provider_of, slurm_users
 from flowos.model import (
-    FlowosError,
-    NodeInfo,
     Pool,
-    PoolStorage,
-    PoolUser,
     Price,
-    Promise,
     SliceRefused,
-    VmSize,
+    StorageTier,
     cloud_fields,
     pool_fields,
     size_fields,
 )
-from flowos.operations.environment import environment
 from flowos.operations.settings_file import NAME, load_settings, settings_file
-from flowos.operations.vm_sizes import size_of
 
 _PAGE = """\
 # flowos.toml
@@ -76,6 +66,23 @@ size = "Standard_HB120rs_v3"
 region = "japaneast"
 ```
 
+What a site promises of its storage: `flowos pools --check` shows it next to what is seen, and next
+to the speed that the last `flowos measure --only fio` in that folder measured. It says where
+nothing was measured, and the command that does. The own storage of nodes is looked at on one of
+them, held for a moment, if one is free.
+
+```toml
+[pools.hpc]
+kind = "slurm"
+shared = "/gpfs/project"
+scratch = "/local"
+
+[pools.hpc.shared_tier]
+capacity_bytes = 100_000_000_000_000
+read_bytes_per_second = 5e9
+write_bytes_per_second = 3e9
+```
+
 There are no pools of PBS, LSF and HTCondor: for them FlowOS has command lines and readers of
 answers alone (`drivers/allocators/`), tested on texts in their formats and never on a cluster.
 """
@@ -94,24 +101,6 @@ source = "our contract"
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolState:
-    """A pool, and after a check its nodes, or why it cannot be used.
-
-    users: of a cluster's nodes; not_accounted: why it is not known what they used. size: what the
-    catalogue says of its nodes; promises: that and what each node has, by its name.
-    """
-
-    pool: Pool
-    nodes: tuple[NodeInfo, ...] = ()
-    refused: str = ""
-    users: tuple[PoolUser, ...] = ()
-    not_accounted: str = ""
-    storage: tuple[PoolStorage, ...] = ()
-    size: VmSize | None = None
-    promises: tuple[tuple[str, tuple[Promise, ...]], ...] = ()
-
-
 def pool_named(name: str) -> Pool:
     """A pool by name. Raises SliceRefused if there is none, SettingsError for a mistake."""
     pools = {pool.name: pool for pool in load_settings().pools}
@@ -122,17 +111,15 @@ def pool_named(name: str) -> Pool:
     raise SliceRefused(f"slice: no pool {name!r} in {settings_file() or NAME}{hint}")
 
 
-def pools(*, check: bool = False) -> tuple[PoolState, ...]:
-    """The pools of the settings. check: query the nodes of each."""
-    found, file = load_settings(), str(settings_file() or NAME)
-    states = (PoolState(pool=pool, size=size_of(pool, found.sizes, file)) for pool in found.pools)
-    return tuple(_checked(state) if check else state for state in states)
-
-
 def settings_page() -> str:
     """The page of the documentation, generated from the dataclasses of the settings."""
     rows = [_row(f.name, f.default, f.metadata["doc"]) for f in pool_fields()]
-    rows += [_row(f"price.{f.name}", f.default, f.metadata["doc"]) for f in fields(Price)]
+    parts = (("price", Price), ("shared_tier", StorageTier), ("scratch_tier", StorageTier))
+    rows += [
+        _row(f"{key}.{f.name}", f.default, f.metadata["doc"])
+        for key, part in parts
+        for f in fields(part)
+    ]
     clouds = [_row(f.name, f.default, f.metadata["doc"]) for f in cloud_fields()]
     sizes = [_row(f.name, f.default, f.metadata["doc"]) for f in size_fields()]
     line = "| --- | --- | --- |"
@@ -151,43 +138,3 @@ def settings_page() -> str:
 def _row(name: str, default: object, doc: str) -> str:
     words = "" if default in (None, MISSING, ()) else f"`{default}`"
     return f"| `{name}` | {words} | {doc} |"
-
-
-def _checked(state: PoolState) -> PoolState:
-    pool = state.pool
-    try:
-        environment(pool.env)
-        nodes = provider_of(pool).nodes()
-        users, why = slurm_users(pool) if pool.kind == "slurm" else ((), "")
-    except FlowosError as error:
-        return replace(state, refused=str(error))
-    size = state.size
-    return replace(
-        state,
-        nodes=nodes,
-        users=users,
-        not_accounted=why,
-        storage=_storage(pool),
-        promises=tuple((node.name, size.promises(node)) for node in nodes) if size else (),
-    )
-
-
-def _storage(pool: Pool) -> tuple[PoolStorage, ...]:
-    """That of the pool's nodes is on them, not on this machine."""
-    on_nodes = "on each node's own storage, which is not seen from here"
-    scratch = [PoolStorage(key="scratch", path=PurePath(pool.scratch), complaint=on_nodes)]
-    return (*([_seen(pool.shared)] * bool(pool.shared)), *(scratch * bool(pool.scratch)))
-
-
-def _seen(path: str) -> PoolStorage:
-    try:
-        found = os.statvfs(path)
-    except OSError as error:
-        why = error.strerror or str(error)
-        return PoolStorage(key="shared", path=PurePath(path), complaint=why)
-    return PoolStorage(
-        key="shared",
-        path=PurePath(path),
-        total_bytes=found.f_blocks * found.f_frsize,
-        free_bytes=found.f_bavail * found.f_frsize,
-    )

@@ -154,8 +154,8 @@ def with_accounts(record: SliceRecord) -> tuple[SliceRecord, str]:
 def renew(ref: str, seconds: float | None, *, dry_run: bool = False) -> tuple[SliceRecord, float]:
     """Renew the lease of a slice, from now on for so many seconds if they are given.
 
-    The slice, and the seconds after which it ends. Raises StoreError if it is not there,
-    SliceRefused if it has no lease, or is not held.
+    The slice, and the seconds after which it ends, which is no later than was asked for. Raises
+    StoreError if it is not there, SliceRefused if it has no lease, or is not held.
     """
     record = slice_named(ref)
     lease = record.ask.lease_seconds
@@ -165,7 +165,10 @@ def renew(ref: str, seconds: float | None, *, dry_run: bool = False) -> tuple[Sl
     state = None if dry_run else engine.slurm_renewed(record.id, seconds)
     if isinstance(state, str):
         raise SliceRefused(f"slice {record.id}: {state}")
-    return record, seconds or lease if state is None else state.lease_seconds
+    if state is None:
+        return record, seconds or lease
+    left = state.left_seconds
+    return record, state.lease_seconds if left is None else min(state.lease_seconds, left)
 
 
 def free(ref: str, *, dry_run: bool = False) -> FreedSlice:

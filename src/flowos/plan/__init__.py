@@ -6,13 +6,17 @@ from flowos._lazy import lazily
 
 _PARTS = {
     "_compare": "compare",
+    "_choices": "most_choices with_needs",
     "_deployments": "DeploymentSpread spreads",
     "_intervals": "wilson",
     "_sample_size": "rounds_to_tell",
     "_machines": "ORPHAN_SECONDS left_over next_try nonce_at orphans superseded without_machine",
-    "_growth": "MAX_FAILURES GrowthStep GrowthView NodeRange growth_step",
+    "_growth": "MAX_FAILURES GrowthStep GrowthView NodeRange growth_step why_no_node",
     "_order": "drawn",
-    "_placement": "NodePicture choose_node devices_needed nodes_by_switch topology_notes",
+    "_placement": (
+        "MapPlaces NodePicture choose_node devices_needed gpus_needed lacking_time map_first "
+        "map_share memory_needed nodes_by_switch tasks_within topology_notes"
+    ),
     "_geomean_verdict": "OVERALL geomean_verdict",
     "_regimes": "Regimes regimes",
     "_rounds": "judged narrowed next_round one_round turns",
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from flowos.plan._compare import (
         compare as compare,
     )
+    from flowos.plan._choices import most_choices as most_choices, with_needs as with_needs
     from flowos.plan._deployments import (
         DeploymentSpread as DeploymentSpread,
         spreads as spreads,
@@ -54,15 +59,23 @@ if TYPE_CHECKING:
         GrowthView as GrowthView,
         NodeRange as NodeRange,
         growth_step as growth_step,
+        why_no_node as why_no_node,
     )
     from flowos.plan._order import (
         drawn as drawn,
     )
     from flowos.plan._placement import (
+        MapPlaces as MapPlaces,
         NodePicture as NodePicture,
         choose_node as choose_node,
         devices_needed as devices_needed,
+        gpus_needed as gpus_needed,
+        lacking_time as lacking_time,
+        map_first as map_first,
+        map_share as map_share,
+        memory_needed as memory_needed,
         nodes_by_switch as nodes_by_switch,
+        tasks_within as tasks_within,
         topology_notes as topology_notes,
     )
     from flowos.plan._geomean_verdict import (

@@ -73,6 +73,18 @@ def growth_step(view: GrowthView, nodes: NodeRange) -> GrowthStep:
     return GrowthStep(give_back=tuple(i for i in spare if view.idle[i] >= nodes.idle_seconds))
 
 
+def why_no_node(view: GrowthView, nodes: NodeRange, pool_said: str, failed: str) -> str:
+    """Why work waits for a node, in words. failed: why the last one did not come, or was lost."""
+    if view.coming:
+        return f"the pool was asked for one, and said: {pool_said or 'nothing yet'}"
+    held = len(view.idle) + view.leaving
+    if held >= nodes.most:
+        return f"the slice holds {held}, the most that it may, and they have no room"
+    if view.failures:
+        return f"none came ({failed}); the pool is asked again"
+    return "one is asked for when work has waited for a while"
+
+
 def _grows(view: GrowthView, nodes: NodeRange, *, enough: bool) -> bool:
     held = len(view.idle) + view.leaving
     if held >= nodes.most or view.failures >= MAX_FAILURES:

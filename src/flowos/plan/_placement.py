@@ -1,22 +1,55 @@
 """Which nodes a flow needs, which nodes are near to each other, and where a run goes."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from flowos.model import Flow, Topology
+from flowos.model import Flow, Needs, Task, Topology
 
 
-def devices_needed(flow: Flow) -> dict[str, int]:
-    """The most that one of its tasks needs of each device."""
+def devices_needed(flow: Flow, choice: int = 0) -> dict[str, int]:
+    """The most that one of its tasks needs of each device.
+
+    choice: of what would do, the first one is 0; the last one of tasks that have fewer.
+    """
     found: dict[str, int] = {}
-    for call in flow.calls:
-        body = call.task.body
-        inner = (body,) if isinstance(body, Flow) else getattr(body, "flows", ())
-        needs = (dict(call.task.needs.device_counts), *map(devices_needed, inner))
-        for name, count in ((n, c) for each in needs for n, c in each.items()):
+    for needs in _needs_within(flow, choice):
+        for name, count in needs.device_counts:
             found[name] = max(count, found.get(name, 0))
     return found
+
+
+def gpus_needed(flow: Flow, choice: int = 0) -> int:
+    """The most that one of its tasks needs. choice: see `devices_needed`."""
+    return max((needs.gpus for needs in _needs_within(flow, choice)), default=0)
+
+
+def memory_needed(flow: Flow, choice: int = 0) -> int:
+    """The most bytes that one of its tasks needs. choice: see `devices_needed`."""
+    return max((needs.memory_bytes for needs in _needs_within(flow, choice)), default=0)
+
+
+def _needs_within(flow: Flow, choice: int) -> Iterator[Needs]:
+    for task in tasks_within(flow):
+        yield task.needs.choices[: choice + 1][-1]
+
+
+def tasks_within(flow: Flow) -> Iterator[Task]:
+    """Its tasks, and those of flows in it."""
+    for call in flow.calls:
+        body = call.task.body
+        yield call.task
+        for inner in (body,) if isinstance(body, Flow) else getattr(body, "flows", ()):
+            yield from tasks_within(inner)
+
+
+def lacking_time(needs: Needs, left_seconds: float) -> str:
+    """Why a task does not begin on nodes that are held for so long yet; "" if it does."""
+    if needs.remaining_seconds <= left_seconds:
+        return ""
+    left = max(0.0, math.floor(10 * left_seconds) / 10)
+    needed = f"{needs.remaining_seconds:g} s until its nodes are given back"
+    return f"{needed}, {left:g} s are left: hold them for more seconds"
 
 
 def nodes_by_switch(
@@ -92,6 +125,38 @@ def choose_node(nodes: Sequence[NodePicture], run_seconds: float | None) -> tupl
     if not nodes[best].device_seconds:
         return best, "its devices are configured for it"
     return best, "its devices are configured for no other flow"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapPlaces:
+    """A node that takes part in a map. warm: those of its places at which a worker runs."""
+
+    places: int
+    warm: int = 0
+
+
+def map_share(node: MapPlaces, nodes: Sequence[MapPlaces], items: int) -> int:
+    """How many of the items without a result this one of the nodes may have.
+
+    Warm places are filled first, then the others; what is more is dealt by places. What the shares
+    of all nodes come to is never less than there is.
+    """
+    places, warm = sum(each.places for each in nodes), sum(each.warm for each in nodes)
+    if not items:
+        return 0
+    if items <= warm:
+        return -(-items * node.warm // warm)
+    if items <= places:
+        return node.warm - (-(items - warm) * (node.places - node.warm) // (places - warm))
+    return -(-items * node.places // places)
+
+
+def map_first(nodes: Mapping[str, MapPlaces]) -> str:
+    """Which nodes take the first items of a map, and why; "" if there is no difference."""
+    first = [name for name, node in nodes.items() if node.warm]
+    if len(first) in (0, len(nodes)):
+        return ""
+    return f"{', '.join(first)} first: its workers run there"
 
 
 def _cost(node: NodePicture, run_seconds: float | None) -> float:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Literal
 
-from flowos.model import Cond, Constant, File, Flow, Loop, Needs, Port, PortSpec, Python, Task
+from flowos.model import Cond, Constant, Flow, Loop, Needs, Port, PortSpec, Python, Task, has_files
 
 Fuse = Literal["chains", "all", "none"]
 
@@ -244,7 +244,7 @@ def _are_one_step(parts: Sequence[_Part], fuse: Fuse) -> bool:
 def _takes_file_of(part: _Part) -> bool:
     """Whether a file is written into the flow: it has another name in an image."""
     return any(
-        port.type == File and slot in part.constants
+        has_files(port.type) and slot in part.constants
         for step in part.steps
         for port, slot in zip(step.task.inputs, step.inputs, strict=True)
     )

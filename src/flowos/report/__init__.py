@@ -9,10 +9,17 @@ from flowos.report._markdown import markdown
 from flowos.report._progress_line import cut, progress_line
 from flowos.report._report import ChartStep, HeadlineNumber, Report, Section
 from flowos.report._slice_words import accounted_words, asked_words
+from flowos.report._storage_text import storage_lines
 from flowos.report._text import runs_text, text, verdicts_text
 from flowos.report._timeline import chrome_trace
 from flowos.report._units import number
-from flowos.report.page import convergence_html, convergence_svg, html, timeline_html
+from flowos.report.page import (
+    convergence_html,
+    convergence_svg,
+    deployments_html,
+    html,
+    timeline_html,
+)
 
 __all__ = [
     "ChartStep",
@@ -28,6 +35,7 @@ __all__ = [
     "convergence_text",
     "csv",
     "cut",
+    "deployments_html",
     "deployments_text",
     "html",
     "json",
@@ -38,6 +46,7 @@ __all__ = [
     "progress_line",
     "read_json",
     "runs_text",
+    "storage_lines",
     "text",
     "timeline_html",
     "verdicts_text",

@@ -7,7 +7,7 @@ from flowos.plan import DeploymentSpread
 from flowos.report._units import number, share
 from flowos.report._wrap import wrapped
 
-_WORDS = {
+ANSWERS = {
     "differ": "the place of the nodes changed it",
     "equal": "equal in all of them",
     "inconclusive": "inconclusive",
@@ -34,7 +34,7 @@ def _line(deployment: Deployment) -> str:
 def _number(spread: DeploymentSpread) -> Iterator[str]:
     levels = ", ".join(f"{axis} {level}" for axis, level in spread.case.levels)
     yield ""
-    yield f"{spread.case.probe} {spread.metric}, {levels}: {_WORDS[spread.answer]}"
+    yield f"{spread.case.probe} {spread.metric}, {levels}: {ANSWERS[spread.answer]}"
     medians = "  ".join(
         f"{n}: {number(value, spread.unit, spread.metric)}"
         for n, value in enumerate(spread.medians, 1)

@@ -18,7 +18,7 @@ from flowos.model import Flow, flow_input
 from flowos.plan import Fuse, compile_flow
 
 PLACES = 8
-HAS = Resources(tuple(range(PLACES)), 0, 0)
+HAS = Resources(tuple(range(PLACES)), 0)
 
 
 @fo.task

@@ -189,6 +189,7 @@ def test_a_dry_run_has_json_too(flowos: Flowos) -> None:
         "name": "flow",
         "inputs": {"a": "int64", "b": "int64"},
         "tasks": ["add"],
+        "needs": {},
         "outputs": {"add": "int64"},
         "environment": "bare",
     }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flowos.engine.local._processors import gpu_count, memory_bytes, usable_cores
+from flowos.engine.local._processors import gpu_count, memory_bytes, usable_cores, usable_gpus
 
 ALLOWED = len(os.sched_getaffinity(0))
 
@@ -73,3 +73,27 @@ def test_the_node_tells_its_memory_and_gpus() -> None:
     kilobytes = int(Path("/proc/meminfo").read_text().split()[1])
     assert memory_bytes() == kilobytes * 1024
     assert gpu_count() == len(list(Path("/dev").glob("nvidia[0-9]*")))
+
+
+@pytest.mark.parametrize(
+    ("listed", "gpus"),
+    [
+        (None, ("0", "1", "2")),
+        ("", ()),
+        ("2, 0,0", ("2", "0")),
+        ("1,3,0", ("1",)),
+        ("-1", ()),
+        ("GPU-1f,MIG-2e,0", ("GPU-1f", "MIG-2e", "0")),
+        ("NoDevFiles", ()),
+    ],
+)
+def test_the_gpus_that_cuda_would_see_are_ours(
+    listed: str | None, gpus: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("flowos.engine.local._processors.gpu_count", lambda: 3)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if listed is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", listed)
+    assert usable_gpus() == gpus
+    monkeypatch.setattr("flowos.engine.local._processors.gpu_count", lambda: 0)
+    assert usable_gpus() == ()

@@ -1,16 +1,33 @@
 """The pages of a report and of a slice's log in a real browser."""
 
 import itertools
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from flowos.model import LoggedTask, SliceLog
-from flowos.report import html, read_json, timeline_html
+from flowos.model import Case, DeployedNode, Deployment, LoggedTask, Measurement, SliceLog
+from flowos.plan import Numbers, spreads
+from flowos.report import deployments_html, html, read_json, timeline_html
 
 from .browser import Browser
 
 RUN = Path(__file__).parents[2] / "data/run.json"
+CLASHES = """[...document.querySelectorAll('figure .plot')].flatMap(plot => {
+  const frame = plot.getBoundingClientRect();
+  const texts = [...plot.querySelectorAll('text')].map(
+    t => [t.textContent, t.getBoundingClientRect()]);
+  const inside = r => r.left > frame.left - 4 && r.right < frame.right + 4;
+  const out = texts.filter(([, r]) => !inside(r)).map(([t]) => 'outside: ' + t);
+  texts.forEach(([a, p], i) => texts.slice(i + 1).forEach(([b, q]) => {
+    const w = Math.min(p.right, q.right) - Math.max(p.left, q.left);
+    const h = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
+    if (w > 1 && h > 4) out.push(a + ' | ' + b);
+  }));
+  return out.map(o => plot.querySelector('title').textContent + ': ' + o);
+})"""
+"""Words in plots that lie on each other, or outside."""
 SIZES = [(1400, "light"), (1400, "dark"), (400, "light"), (400, "dark")]
 
 
@@ -126,6 +143,71 @@ def test_pointing_at_a_name_leaves_its_bars_alone(browser: Browser, timeline: Pa
     }
 
 
+@pytest.fixture(scope="module")
+def deployments(folder: Path) -> Path:
+    """Of five deployments, whose latency differs and whose bandwidth does not."""
+    book = read_json(RUN.read_text())
+    nodes = [DeployedNode(name=f"c{n}", instance=f"i-0a{n}", switch="s1") for n in range(10)]
+    runs = [
+        replace(
+            book.run,
+            id=f"{book.run.id}-{n}",
+            deployment=Deployment(
+                of="d", number=n, pool="hpc", nodes=(nodes[2 * n - 2], nodes[2 * n - 1])
+            ),
+        )
+        for n in range(1, 6)
+    ]
+    numbers = [
+        Numbers(run=run.id, measurements=tuple(_between_nodes(place)))
+        for place, run in enumerate(runs)
+    ]
+    found = spreads(numbers, margin=0.05, shown=bool)
+    file = folder / "deployments.html"
+    file.write_text(deployments_html(runs, found, pages=["deployment-1/report.html"]))
+    return file
+
+
+def _between_nodes(place: int) -> Iterator[Measurement]:
+    for power in range(3, 21, 3):
+        slower = 1 + 0.1 * place
+        numbers = (("latency", "second", 2e-6 * slower), ("bandwidth", "byte/s", 1e6 * 2.0**power))
+        for metric, unit, median in numbers:
+            levels = (("mpi", "Open MPI 4.1.4"), ("bytes", str(2**power)))
+            yield Measurement(
+                case=Case("mpi", levels),
+                metric=metric,
+                unit=unit,
+                count=8,
+                median=median,
+                low=median * 0.98,
+                high=median * 1.03,
+                best=median,
+            )
+
+
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_deployments_compared_fit_their_window_and_can_be_read(
+    width: int, scheme: str, browser: Browser, deployments: Path, folder: Path
+) -> None:
+    browser.complaints.clear()
+    browser.show(width, scheme)
+    browser.open(deployments.as_uri())
+    assert browser.complaints == []
+    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), "overflows"
+    assert browser.evaluate(CLASHES) == []
+    browser.picture(folder / f"deployments-{width}-{scheme}.png")
+    inside = browser.evaluate(
+        """[...document.querySelectorAll('.plot')].map(plot => {
+          const frame = plot.getBoundingClientRect();
+          return [...plot.querySelectorAll('rect')].map(bar => bar.getBoundingClientRect()).every(
+            b => b.width > 0.5 && b.left > frame.left - 1 && b.right < frame.right + 1)
+        })"""
+    )
+    assert inside == [True, True], "one of latency, one of bandwidth"
+    assert browser.evaluate("document.querySelectorAll('.plot rect').length") == 24
+
+
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
 def test_the_page_loads_without_a_complaint_and_fits_its_window(
     width: int, scheme: str, browser: Browser, page: Path, folder: Path
@@ -221,19 +303,5 @@ def test_no_words_in_a_plot_lie_on_each_other_or_outside(browser: Browser, page:
     browser.open(page.as_uri())
     for width in (1400, 400):
         browser.show(width, "light")
-        clashes = browser.evaluate(
-            """[...document.querySelectorAll('figure .plot')].flatMap(plot => {
-              const frame = plot.getBoundingClientRect();
-              const texts = [...plot.querySelectorAll('text')].map(
-                t => [t.textContent, t.getBoundingClientRect()]);
-              const inside = r => r.left > frame.left - 4 && r.right < frame.right + 4;
-              const out = texts.filter(([, r]) => !inside(r)).map(([t]) => 'outside: ' + t);
-              texts.forEach(([a, p], i) => texts.slice(i + 1).forEach(([b, q]) => {
-                const w = Math.min(p.right, q.right) - Math.max(p.left, q.left);
-                const h = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
-                if (w > 1 && h > 4) out.push(a + ' | ' + b);
-              }));
-              return out.map(o => plot.querySelector('title').textContent + ': ' + o);
-            })"""
-        )
+        clashes = browser.evaluate(CLASHES)
         assert clashes == [], width

@@ -1,22 +1,29 @@
 """Messages to workers of other nodes: over TLS, with files, with what is printed there."""
 
 import os
+import pickle
 import socket
+import struct
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import numpy
 import pytest
 
 from flowos.engine.workers import stream_worker
 from flowos.engine.workers._listeners import StreamListener, certificate
 from flowos.engine.workers.stream_worker import (
+    BUFFER_BYTES,
     STDERR,
     STDOUT,
+    Arrivals,
+    Arrived,
     RelayingChannel,
     StreamChannel,
     TlsStream,
@@ -71,7 +78,7 @@ def memory_file(content: bytes) -> int:
     return fd
 
 
-@pytest.mark.parametrize("size", [0, 1, 65_535, 65_536, 5_000_000])
+@pytest.mark.parametrize("size", [0, 1, BUFFER_BYTES - 1, BUFFER_BYTES, 5_000_000])
 def test_messages_of_any_size_arrive_whole_with_their_files(ends: Ends, size: int) -> None:
     content = os.urandom(max(1, size))
     fd = memory_file(content + b"and more, that is not sent")
@@ -82,7 +89,40 @@ def test_messages_of_any_size_arrive_whole_with_their_files(ends: Ends, size: in
     sender.join()
     os.close(fd)
     assert message == ["x" * size]
-    assert [bytes(each) for each in came] == [content, content[:1]]
+    assert [each[: len(content)] for each in came[:1]] + [came[1][:1]] == [content, content[:1]]
+
+
+def test_memory_that_a_file_came_into_is_taken_again_once_nothing_lies_in_it(ends: Ends) -> None:
+    ends[1].arrivals.keep_bytes = 1 << 30
+    arrived = [came(ends, b"1" * 3_000_000)]
+    first = memoryview(arrived.pop())[:1]
+    second = came(ends, b"2" * 3_000_000)
+    assert (bytes(first), second[:1]) == (b"1", b"2"), "a view of it is kept"
+    first_address = address(first)
+    del first, second
+    assert address(memoryview(came(ends, b"3" * 2_500_000))) == first_address
+
+
+def test_memory_beyond_what_may_be_kept_is_given_back() -> None:
+    arrivals = Arrivals(keep_bytes=3 << 20)
+    taken = [weakref.ref(arrivals.take(size)) for size in (1 << 20, 1 << 21, 1 << 22, 1 << 21)]
+    assert [each() is not None for each in taken] == [False, False, False, True]
+
+
+def came(ends: Ends, content: bytes) -> Arrived:
+    """A file from the engine, in the worker."""
+    sender = threading.Thread(
+        target=ends[0].send, args=("file", [([memoryview(content)], len(content))])
+    )
+    sender.start()
+    _, (file,) = ends[1].receive()
+    sender.join()
+    assert file[: len(content)] == content
+    return file
+
+
+def address(view: memoryview) -> int:
+    return int(numpy.frombuffer(view, "u1").ctypes.data)
 
 
 def test_messages_that_come_together_are_told_apart(ends: Ends) -> None:
@@ -198,3 +238,11 @@ def test_it_needs_nothing_but_the_standard_library() -> None:
         f"import runpy; runpy.run_path({stream_worker.__file__!r})",
     )
     assert subprocess.run(words, capture_output=True, text=True).stderr == ""
+
+
+def test_a_file_that_no_memory_can_hold_is_said(ends: Ends) -> None:
+    body = pickle.dumps("values", 5)
+    head = stream_worker.HEAD.pack(stream_worker.MESSAGE, 1, len(body))
+    ends[1]._stream.write(head + struct.pack("<Q", 1 << 47) + body)
+    with pytest.raises(MemoryError, match=f"no memory for {1 << 47} bytes"):
+        ends[0].receive(30.0)

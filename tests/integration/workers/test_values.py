@@ -4,6 +4,7 @@ import gc
 import os
 import resource
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,9 @@ import pytest
 
 import flowos as fo
 from flowos.engine import here
+from flowos.engine._ledger import Resources
 from flowos.engine.flow._inside import Surroundings
+from flowos.engine.local._here import Here
 from flowos.engine.workers._blobs import Packed
 from flowos.engine.workers._process_lanes import ProcessLanes
 from flowos.engine.workers._values import OUT_OF_BAND
@@ -41,6 +44,11 @@ def filled(value: fo.float64) -> Floats:
 def doubled_in_place(x: Floats) -> fo.float64:
     x *= 2
     return float(x.sum())
+
+
+@fo.task
+def ones(count: fo.int64) -> Floats:
+    return np.ones(count)
 
 
 @fo.task
@@ -287,3 +295,33 @@ def test_200_runs_leave_no_descriptor_and_no_mapping_more_than_the_second() -> N
     for (maps, fds), (maps_then, fds_then) in zip(after[2], before[2], strict=True):
         assert maps <= maps_then + 3
         assert fds <= fds_then + 6
+
+
+class Small(Here):
+    """A node of this machine that has one megabyte."""
+
+    def resources(self) -> Resources:
+        return replace(super().resources(), memory_bytes=1 << 20)
+
+
+def test_a_value_that_is_larger_than_the_memory_of_the_node_is_refused_by_its_port() -> None:
+    count, x = fo.flow_input("count", fo.int64), fo.flow_input("x", fo.array(fo.float64))
+    schedule = compile_flow(fo.flow_output(ones(count), total(x)))
+    lanes = ProcessLanes(schedule, 1, around=Surroundings(node=Small()))
+    make, use = schedule.stages
+    limit = "more than the memory of this machine of 1048576 bytes; give parts of it, or write it"
+    try:
+        (lane,) = lanes.lanes
+        with pytest.raises(fo.ValueRefused) as refused:
+            lane.run([use], [[np.ones(200_000)]])
+        sent = "task 'total', input 'x': cannot cross to a worker process: its 16001"
+        assert str(refused.value).startswith(sent)
+        assert limit in str(refused.value)
+        with pytest.raises(fo.ValueRefused) as refused:
+            lane.run([make, make], [[1000], [200_000]])
+        made = "task 'ones', output 'out': cannot leave its worker process: its 16001"
+        assert str(refused.value).startswith(made)
+        assert limit in str(refused.value)
+        assert lane.run([use], [[np.ones(100_000)]]) == [[100_000.0]]
+    finally:
+        lanes.close()

@@ -62,6 +62,19 @@ def test_a_device_that_no_node_has_is_named_with_the_nearest() -> None:
     assert lacking(Ask(devices={"fpga": 3}), nodes).endswith("3 fpga asked for, n1 has 2")
 
 
+def test_what_the_largest_node_lacks_is_said() -> None:
+    nodes = [
+        NodeInfo(name=f"n{gpus}", cores=4, gpus=gpus, memory_bytes=100, devices=(("gpu", gpus),))
+        for gpus in (0, 2, 1)
+    ]
+    for ask, words in (
+        (Ask(gpus=3), "3 GPUs asked for, n2 has 2"),
+        (Ask(gpus=3, cores=5), "5 cores asked for, n2 has 4"),
+        (Ask(memory_bytes=200), "200 bytes of memory asked for, n0 has 100"),
+    ):
+        assert lacking(ask, nodes).endswith(f"0 of 3 have what each has to have: {words}")
+
+
 def test_where_nodes_are_to_each_other_is_refused() -> None:
     refuse_topology("X", Ask())
     with pytest.raises(SliceRefused, match="topology='pack': X does not place nodes"):

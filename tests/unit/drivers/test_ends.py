@@ -92,6 +92,22 @@ def test_what_the_node_of_rank_0_did_is_read() -> None:
     cpus = "cpus_busy_seconds 3.5\ncpus_idle_seconds 0.5\ncpus_steal_seconds 0.25\n"
     usage = classify_end(ONE, seen(status("exit 0") + cpus.encode()))[1]
     assert usage.cpus == CpuTimes(busy=3.5, idle=0.5, steal=0.25)
+    assert usage.memory_stalled_seconds is None
+    stalled = cpus + "memory_stalled_seconds 0.125\n"
+    usage = classify_end(ONE, seen(status("exit 0") + stalled.encode()))[1]
+    assert usage.memory_stalled_seconds == 0.125
+    assert (usage.io_stalled_seconds, usage.disk_bytes, usage.own_disk_bytes) == (None, None, None)
+    storage = cpus + "io_stalled_seconds 0.5\ndisk_bytes 8192.000000\nown_disk_bytes 4096\n"
+    usage = classify_end(ONE, seen(status("exit 0") + storage.encode()))[1]
+    assert (usage.io_stalled_seconds, usage.disk_bytes, usage.own_disk_bytes) == (0.5, 8192, 4096)
+
+
+def test_of_ranks_the_disks_of_the_first_node_count_and_what_all_moved_if_all_say_it() -> None:
+    first = status("exit 0") + b"io_stalled_seconds 0.5\ndisk_bytes 8192\nown_disk_bytes 4096\n"
+    other = status("exit 0") + b"io_stalled_seconds 0.1\ndisk_bytes 1024\nown_disk_bytes 512\n"
+    usage = classify_end(TWO, seen(first, other))[1]
+    assert (usage.io_stalled_seconds, usage.disk_bytes, usage.own_disk_bytes) == (0.5, 8192, 4608)
+    assert classify_end(TWO, seen(first, status("exit 0")))[1].own_disk_bytes is None
 
 
 def test_what_a_status_does_not_say_is_no_usage() -> None:

@@ -14,6 +14,7 @@ from flowos.drivers._allocators import Job
 from flowos.drivers.allocators.sge import (
     SgeParallel,
     SgeQueue,
+    by_hand_words,
     cancel_words,
     hold_words,
     job_name,
@@ -54,6 +55,13 @@ def test_nodes_are_held_by_a_keeper_on_one_of_them_that_reads_our_input() -> Non
     whole = replace(POOL, cores=4)
     assert " ".join(hold_words(whole, Ask(nodes=2), "flowos-1", ("/x/keeper", "a b"))) == (
         "qrsh -noshell -now no -w e -N flowos-1 -q main.q -pe nodes 8 /x/keeper a b"
+    )
+
+
+def test_a_program_is_started_by_hand_on_a_node_of_the_queue() -> None:
+    pool = Pool(name="g", kind="sge", queue="all.q", pe="whole")
+    assert " ".join(by_hand_words(pool, ("flowos", "doctor"))) == (
+        "qrsh -V -now no -q all.q flowos doctor"
     )
 
 

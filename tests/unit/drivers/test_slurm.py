@@ -15,26 +15,26 @@ from flowos.drivers._allocators import Complaint, Job
 from flowos.drivers.allocators.slurm import (
     SlurmPartition,
     SlurmRecord,
+    by_hand_words,
     cancel_words,
     hold_words,
     is_up,
     jobs_words,
     keep_words,
+    munge_words,
     nodes_words,
-    partition_of,
     partitions_words,
     phase_of,
     ping_words,
     read_complaint,
     read_jobs,
     read_mpi_types,
+    read_munge,
     read_nodes,
     read_partitions,
     read_records,
     read_waiting,
     records_words,
-    refusal,
-    too_few,
 )
 from flowos.model import Ask, NodeInfo, Pool
 
@@ -54,6 +54,13 @@ def test_nodes_are_held_by_a_keeper_on_each_that_reads_our_input() -> None:
     assert " ".join(hold_words(POOL, Ask(nodes=2), "flowos-1", ("/x/keeper", "a b"))) == (
         "srun --no-kill --job-name=flowos-1 --nodes=2 --ntasks-per-node=1 --exclusive --mpi=none "
         "--input=all --kill-on-bad-exit=0 /x/keeper a b"
+    )
+
+
+def test_a_program_is_started_by_hand_on_one_node_of_the_pool() -> None:
+    pool = Pool(name="c", kind="slurm", partition="main", account="physics")
+    assert " ".join(by_hand_words(pool, ("flowos", "doctor"))) == (
+        "srun --nodes=1 --ntasks=1 --exclusive --partition=main --account=physics flowos doctor"
     )
 
 
@@ -84,18 +91,32 @@ def test_all_that_a_pool_and_a_request_say_is_asked_of_slurm() -> None:
     )
     packed = Ask(topology="pack")
     assert hold_words(POOL, packed, "n", ())[-1] == "--contiguous"
-    assert hold_words(POOL, packed, "n", (), True) == hold_words(POOL, Ask(), "n", ())
+    assert hold_words(POOL, packed, "n", (), has_tree=True) == hold_words(POOL, Ask(), "n", ())
     more = replace(pool, gres="gpu:a100:2,fpga:1,nic")
     assert hold_words(more, Ask(gpus=1, devices={"fpga": 2}), "n", ())[13] == (
         "--gres=gpu:a100:2,nic,fpga:2"
     )
-    assert hold_words(POOL, Ask(gpus=1, memory_bytes=1), "n", ())[9:] == (
-        "--gres=gpu:1",
-        "--mem=1M",
-    )
     shorter = Ask(cores=3, seconds=61.0, topology="spread")
     assert hold_words(pool, shorter, "n", ())[-4:] == (
         *("--gres=fpga:1", "--mincpus=3", "--time=0-00:02:00", "--spread-job"),
+    )
+
+
+def test_gpus_are_of_the_pools_type_and_memory_is_all_where_nodes_have_enough() -> None:
+    for gres, words in (
+        ("gpu:a100:1", "gpu:a100:3"),
+        ("gpu:a100", "gpu:a100:3"),
+        ("gpu:a100:1,gpu:h100:1", "gpu:3"),
+        ("gpu:1", "gpu:3"),
+        ("gpu", "gpu:3"),
+    ):
+        typed = hold_words(replace(POOL, gres=gres), Ask(gpus=3), "n", ())
+        assert typed[9:] == (f"--gres={words}",)
+    whole = hold_words(POOL, Ask(memory_bytes=1), "n", (), have_memory=True)
+    assert whole[9:] == ("--mem=0",)
+    assert hold_words(POOL, Ask(gpus=1, memory_bytes=1), "n", ())[9:] == (
+        "--gres=gpu:1",
+        "--mem=1M",
     )
 
 
@@ -305,77 +326,20 @@ def test_a_complaint_says_whether_it_can_help_to_try_again(kind: str, text: str,
     assert (found.kind, found.text) == (kind, says)
 
 
+REFUSED = 'Munge encode failed: Failed to connect to "/run/munge/munge.sock": Connection refused'
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (f"scontrol: debug:  auth/munge: auth_p_create: {REFUSED} (retrying ...)\n", REFUSED),
+        (f"scontrol: error: {REFUSED}\nscontrol: error: auth_g_create: error\n", REFUSED),
+        ("scontrol: debug:  auth/munge: init: Munge authentication plugin loaded\n", ""),
+    ],
+)
+def test_the_complaint_of_munge_is_found_while_a_command_still_tries(text: str, says: str) -> None:
+    assert " ".join(munge_words(6.0)) == "timeout 6 scontrol -vv ping"
+    assert read_munge(text) == says
+
+
 # ---- what a cluster can never give ----
-
-CLUSTER = (
-    partition("main", nodes=3, max_seconds=3600.0, is_default=True),
-    partition("long", nodes=8, max_nodes=2, accounts=("physics", "bio"), qos=("high",)),
-    partition("off", is_up=False),
-)
-
-
-@pytest.mark.parametrize(
-    ("given", "complaint"),
-    [
-        ({"partition": "mian"}, "no partition 'mian'; did you mean 'main'?"),
-        ({"partition": "gpu"}, "no partition 'gpu'; there are main, long, off"),
-        ({"partition": "off"}, "partition 'off' is not up"),
-        (
-            {"partition": "long", "account": "art"},
-            "partition 'long' is not for account 'art'; it is for physics, bio",
-        ),
-        (
-            {"partition": "long", "account": "bio", "qos": "hihg"},
-            "partition 'long' is not for qos 'hihg'; did you mean 'high'?",
-        ),
-    ],
-)
-def test_a_partition_that_cannot_be_used(given: dict[str, str], complaint: str) -> None:
-    pool = Pool(name="c", kind="slurm", **given)  # type: ignore[arg-type]
-    assert complaint in str(partition_of(pool, CLUSTER))
-
-
-def test_a_pool_without_a_partition_has_the_clusters_default_one() -> None:
-    assert partition_of(POOL, CLUSTER) == CLUSTER[0]
-    assert partition_of(POOL, CLUSTER[1:]) == (
-        "the cluster has no default partition; name one of long, off"
-    )
-    for account in ("", "bio"):
-        long = Pool(name="c", kind="slurm", partition="long", account=account)
-        assert partition_of(long, CLUSTER) == CLUSTER[1]
-
-
-@pytest.mark.parametrize(
-    ("ask", "complaint"),
-    [
-        (Ask(nodes=3, seconds=3600.0), ""),
-        (Ask(nodes=4), "4 nodes asked for, partition 'main' gives 3"),
-        (Ask(seconds=3601.0), "3601 s asked for, partition 'main' gives 3600 s at most"),
-    ],
-)
-def test_what_slurm_would_let_wait_for_ever_is_refused(ask: Ask, complaint: str) -> None:
-    assert refusal(ask, CLUSTER[0]) == complaint
-
-
-def test_a_partition_gives_no_more_nodes_than_a_job_may_have() -> None:
-    assert refusal(Ask(nodes=2), CLUSTER[1]) == ""
-    assert refusal(Ask(nodes=3), CLUSTER[1]) == "3 nodes asked for, partition 'long' gives 2"
-
-
-def test_nodes_have_to_have_what_is_asked_of_each_and_what_the_pool_says() -> None:
-    plain, gpu = (NodeInfo(name=n, cores=4, gpus=g, devices=(("gpu", g),)) for n, g in NODES)
-    assert too_few(POOL, Ask(nodes=2), (plain, gpu)) == ""
-    assert too_few(POOL, Ask(gpus=2), (plain, gpu)) == ""
-    assert too_few(POOL, Ask(nodes=2, gpus=1), (plain, gpu)) == (
-        "2 nodes asked for, 1 of 2 have what each has to have: 1 GPUs asked for, n1 has 0"
-    )
-    assert too_few(POOL, Ask(devices={"nic": 1}), (plain, gpu)) == (
-        "no node has a device 'nic'; they have none"
-    )
-    pool = Pool(name="c", kind="slurm", gres="gpu:a100:3", cores=4)
-    assert too_few(pool, Ask(gpus=1), (gpu,)).endswith("3 GPUs asked for, g1 has 2")
-    assert too_few(pool, Ask(cores=5), (gpu,)).endswith("5 cores asked for, g1 has 4")
-    assert too_few(POOL, Ask(), ()) == "1 nodes asked for, 0 of 0 have what each has to have"
-
-
-NODES = (("n1", 0), ("g1", 2))

@@ -12,10 +12,12 @@ from flowos.drivers.allocators.slurm_nodes import (
     granted,
     has_devices,
     job_words,
+    limited,
     read_addresses,
     read_config,
     read_end,
     read_job_devices,
+    read_job_memory,
     read_keeper,
     read_lost,
     read_topology,
@@ -26,7 +28,7 @@ from flowos.model import Ask, NodeInfo
 
 
 def test_a_keepers_line_is_read_and_one_that_is_cut_off_is_not() -> None:
-    words = "17.0 n1 10.0.0.1 0-2,8 0 4000 0 2 top.leaf.n1 the proof"
+    words = "17.0 n1 10.0.0.1 0-2,8 0 4000 2:0,GPU-1f top.leaf.n1 the proof"
     step, node = read_keeper(words.split()) or ("", None)
     assert step == "17.0"
     assert node == KeptNode(
@@ -34,26 +36,27 @@ def test_a_keepers_line_is_read_and_one_that_is_cut_off_is_not() -> None:
         our_address="10.0.0.1",
         cpus=(0, 1, 2, 8),
         memory_bytes=4000 << 10,
-        gpus=2,
+        gpus=("0", "GPU-1f"),
         proof="the proof",
         switch="leaf",
     )
-    part = read_keeper(["17.0", "n1", "10.0.0.1", "3-6", "2", "4096", "2", "0", "-"])
+    part = read_keeper(["17.0", "n1", "10.0.0.1", "3-6", "2", "4096", "2:7", "-"])
     assert part
-    assert (part[1].memory_bytes, part[1].cpus, part[1].proof) == (2 << 20, (3, 4), "")
-    more = read_keeper(["17.0", "n1", "10.0.0.1", "3", "0", "4096", "9", "0", "n1"])
+    assert (part[1].memory_bytes, part[1].cpus, part[1].proof) == (4 << 20, (3, 4), "")
+    assert part[1].gpus == ("0", "1")
+    more = read_keeper(["17.0", "n1", "10.0.0.1", "3", "0", "4096", "0", "n1"])
     assert more
-    assert (more[1].memory_bytes, more[1].switch, part[1].switch) == (4 << 20, "", "")
-    assert read_keeper(["17.0", "n1", "10.0.0.1", "3", "0", "4096", "0", "-"]) is None
-    odd = read_keeper(["17.0", "n1", "10.0.0.1", "3,4", "?", "?", "?", "?", "-"])
+    assert (more[1].switch, part[1].switch) == ("", "")
+    assert read_keeper(["17.0", "n1", "10.0.0.1", "3", "0", "4096", "-"]) is None
+    odd = read_keeper(["17.0", "n1", "10.0.0.1", "3,4", "?", "?", "?", "-"])
     assert odd
     assert odd[1] == KeptNode(
-        name="n1", our_address="10.0.0.1", cpus=(3, 4), memory_bytes=0, gpus=0
+        name="n1", our_address="10.0.0.1", cpus=(3, 4), memory_bytes=0, gpus=()
     )
 
 
 def test_of_a_node_that_is_partly_ours_the_part_is_told_with_its_devices() -> None:
-    words = "17.0 n1 10.0.0.1 3-6 2 4096 2 1 -"
+    words = "17.0 n1 10.0.0.1 3-6 2 2048 1:3 -"
     step, node = read_keeper(words.split()) or ("", None)
     assert step
     assert node
@@ -80,6 +83,11 @@ def test_nodes_that_failed_are_read(line: str, nodes: tuple[str, ...]) -> None:
     [
         ("TaskPlugin              = task/cgroup,task/affinity", SlurmConfig()),
         ("TaskPlugin = task/none\nSlurmctldPort = 6817", SlurmConfig(binds=False)),
+        ("GresTypes               = (null)", SlurmConfig(devices=False)),
+        ("GresTypes = gpu", SlurmConfig(devices=False)),
+        ("GresTypes = gpu,fpga", SlurmConfig()),
+        ("SelectTypeParameters    = CR_CORE", SlurmConfig(memory=False)),
+        ("SelectTypeParameters    = CR_CORE_MEMORY", SlurmConfig()),
         ("Configuration data as of 2026", SlurmConfig()),
     ],
 )
@@ -135,6 +143,20 @@ def test_which_devices_a_job_has_of_each_node() -> None:
         "n5": (("nic", (2,)), ("odd", ())),
     }
     assert read_job_devices("slurm_load_jobs error: Invalid job id specified") == {}
+
+
+def test_how_much_memory_a_job_has_of_each_node() -> None:
+    said = (
+        "JobId=17 TRES=cpu=9,mem=1800M,node=3 Nodes=n[1-2] CPU_IDs=0-3 Mem=600 GRES= "
+        "Nodes=n3 CPU_IDs=0 Mem=0 GRES= MinMemoryNode=600M"
+    )
+    assert read_job_memory(said) == {"n1": 600 << 20, "n2": 600 << 20}
+    _, node = read_keeper(["17.0", "n1", "10.0.0.1", "3-6", "2", "2048", "1:3", "-"]) or ("", None)
+    assert node
+    sizes = [limited(node, given).memory_bytes for given in (0, 1 << 20, 4 << 20)]
+    assert sizes == [2 << 20, 1 << 20, 2 << 20]
+    unknown = replace(node, memory_bytes=0)
+    assert [limited(unknown, given).memory_bytes for given in (0, 9)] == [0, 9]
 
 
 TREE = """\

@@ -26,7 +26,8 @@ class Lost:
         self.part = part
         return self
 
-    limit, in_batches = 1, False
+    limit, in_batches, goes_on = 1, False, False
+    in_flight: tuple[tuple[bool, int], ...] = ()
 
     def batches(self) -> Iterator[Any]:
         assert self.other

@@ -1,6 +1,9 @@
 """Which conds and loops are steps of a stage, and which are stages with schedules of their own."""
 
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 import flowos.model as m
 from flowos.model import Flow, Needs, cond, flow_input, flow_output, loop, task
@@ -30,6 +33,11 @@ def small(x: int) -> bool:
 size = task(
     {"task_name": "size", "iport_nametypes": m.File, "oport_nametypes": m.int64, "fun": len}
 )
+
+
+@task
+def sizes(files: list[Path]) -> int:
+    return len(files)
 
 
 def number(name: str = "n") -> m.Port:
@@ -93,9 +101,10 @@ def test_a_branch_without_tasks_is_a_step() -> None:
     assert stage.in_python
 
 
-def test_a_file_that_is_written_into_a_loop_makes_its_tasks_stages() -> None:
-    flow = flow_output(cond(True, flow_output(size("/etc/hosts")), half, x=1))
-    assert labels(flow) == ["cond[true]/size", "cond[false]/half", "cond"]
+@pytest.mark.parametrize(("reads", "given"), [(size, "/etc/hosts"), (sizes, ["/etc/hosts"])])
+def test_a_file_that_is_written_into_a_loop_makes_its_tasks_stages(reads: Any, given: Any) -> None:
+    flow = flow_output(cond(True, flow_output(reads(given)), half, x=1))
+    assert labels(flow) == [f"cond[true]/{reads.name}", "cond[false]/half", "cond"]
 
 
 def test_a_step_that_is_within_another_is_at_that_one() -> None:

@@ -145,9 +145,21 @@ def test_a_task_may_be_cached_or_have_a_version() -> None:
     assert command(["true"], cache="v2").cache == "v2"
 
 
+def test_a_task_that_is_not_requeued_is_a_stage_alone() -> None:
+    made = [task(definition(), requeue=requeue) for requeue in (True, False)]
+    assert [(each.requeue, each.fusable) for each in made] == [(True, True), (False, False)]
+    assert task({**definition(), "requeue": False}).requeue is False
+    assert command(["true"], requeue=False).requeue is False
+    flow = flow_output(made[0](flow_input("x", int), 1))
+    assert task(flow, requeue=True).requeue
+    with pytest.raises(WiringError, match="as a task takes no requeue: its own tasks say"):
+        task(flow, requeue=False)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        ({"requeue": 0}, "task 'plus': requeue=0 (int); expected True or False"),
         ({"cache": ""}, "task 'plus': cache='' (str); expected True, False, or a version such as"),
         ({"cache": 1}, "task 'plus': cache=1 (int)"),
         ({"retries": -1}, "task 'plus': retries=-1 (int); expected a whole number, 0 or more"),
@@ -159,7 +171,10 @@ def test_a_task_may_be_cached_or_have_a_version() -> None:
         ({"limit_seconds": float("inf")}, "limit_seconds=inf"),
         ({"limit_seconds": True}, "limit_seconds=True"),
         ({"limit_seconds": "1"}, "limit_seconds='1'"),
-        ({"retrys": 2}, "there is no option 'retrys'; the options are name, needs, retries, limit"),
+        (
+            {"retrys": 2},
+            "there is no option 'retrys'; the options are name, needs, retries",
+        ),
     ],
 )
 def test_a_wrong_option_is_refused_in_one_line(options: Any, words: str) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
@@ -14,6 +14,7 @@ from flowos.model import (
     Cache,
     Case,
     Design,
+    DeviceNumbers,
     Facts,
     Image,
     Launch,
@@ -117,6 +118,18 @@ def test_a_pair_and_an_optional_pair_are_read() -> None:
     state = MachineState(clock_hz=(4.1e9, 4.0e9))
     assert through_json(state) == state
     assert through_json(replace(state, clock_hz=None)).clock_hz is None
+
+
+@dataclass(frozen=True)
+class Numbered:
+    devices: DeviceNumbers
+
+
+def test_numbers_of_devices_may_be_names() -> None:
+    gpus = Numbered(devices=(("gpu", (0, "GPU-1f", 2)),))
+    assert through_json(gpus) == gpus
+    with pytest.raises(ValueError, match=r"\[1\]\[0\]: int expected, got None"):
+        from_plain(Numbered, {"devices": [["gpu", [None]]]})
 
 
 def test_a_tuple_of_pairs_of_nouns_is_read() -> None:

@@ -3,7 +3,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flowos.model import Ask, Needs, WiringError, task
+import flowos as fo
+from flowos.model import Ask, Needs, WiringError, task, with_choices
 
 
 @pytest.mark.parametrize(("name", "value"), [("cores", 0), ("ranks", 0), ("gpus", -1)])
@@ -96,3 +97,43 @@ def test_ranks_are_on_as_many_nodes_as_they_are_at_most() -> None:
         Needs(ranks=2, nodes=3)
     with pytest.raises(ValueError, match=r"Needs\(nodes=0\): at least 1"):
         Needs(nodes=0)
+
+
+@pytest.mark.parametrize("seconds", [-1, float("nan"), True, "60", None])
+def test_a_time_that_is_none_is_refused(seconds: object) -> None:
+    words = r"remaining_seconds=.*\): expected a number of 0 or more"
+    with pytest.raises(ValueError, match=words):
+        Needs(remaining_seconds=seconds)  # type: ignore[arg-type]
+    assert Needs(remaining_seconds=60) == Needs(remaining_seconds=60.0)
+
+
+def test_what_is_needed_is_said_in_words() -> None:
+    for needs, words in (
+        (Needs(), "1 core"),
+        (Needs(gpus=1), "1 GPU"),
+        (Needs(gpus=2, cores=1), "2 GPUs and 1 core"),
+        (Needs(cores=2, ranks=3), "6 cores"),
+        (Needs(devices={"fpga": 2}, memory_bytes=9), "2 fpga and 9 bytes"),
+        (Needs(alone=True, remaining_seconds=60), "the whole node and 60 s left"),
+    ):
+        assert needs.words == words
+    either = with_choices(Needs(gpus=1), [Needs(cores=8)])
+    assert either.words == "1 GPU, else 8 cores"
+    assert [each.cores for each in either.choices] == [1, 8]
+    assert either != Needs(gpus=1)
+    assert not either.binds
+
+
+def test_a_task_takes_several_in_the_order_in_which_they_are_preferred() -> None:
+    def same(x: int) -> int:
+        return x
+
+    given = (Needs(gpus=1), Needs(cores=8))
+    assert fo.task(same, needs=given).needs == with_choices(given[0], given[1:])
+    assert fo.command(["true"], needs=[given[1]]).needs == given[1]
+    nested = fo.task(same, needs=given).needs
+    for wrong in ((), (Needs(), 3), (nested,)):
+        with pytest.raises(fo.WiringError, match=r"use fo\.Needs\(\.\.\.\), or a tuple of several"):
+            fo.task(same, needs=wrong)  # type: ignore[arg-type]
+    with pytest.raises(fo.WiringError, match=r"needs 1 GPU, else 8 cores; give one fo\.Needs$"):
+        fo.gang(fo.command(["true"], needs=given), mpi="mpich")

@@ -11,6 +11,7 @@ from flowos.model import (
     Pool,
     Price,
     SettingsError,
+    StorageTier,
     pool_fields,
     read_settings,
     settings_schema,
@@ -65,6 +66,9 @@ def test_a_pool_of_a_cluster_is_what_its_table_says() -> None:
         gres = "gpu:a100:2,fpga"
         shared = "/home/me/flowos"
         scratch = "/local"
+        shared_tier = {capacity_bytes = 100_000_000_000_000, read_bytes_per_second = 5e9}
+        [pools.gpu.scratch_tier]
+        write_bytes_per_second = 2_000_000_000
     """
     assert read(text)[1] == Pool(
         name="gpu",
@@ -77,6 +81,8 @@ def test_a_pool_of_a_cluster_is_what_its_table_says() -> None:
         gres="gpu:a100:2,fpga",
         shared="/home/me/flowos",
         scratch="/local",
+        shared_tier=StorageTier(capacity_bytes=10**14, read_bytes_per_second=5e9),
+        scratch_tier=StorageTier(write_bytes_per_second=2e9),
     )
 
 
@@ -141,6 +147,23 @@ def test_the_local_pool_may_be_bounded() -> None:
         ("[pools.a]\nkind = 'slurm'\ngres = 'gpu:'", ":3: pools.a.gres: 'gpu:': expected NAME["),
         ("[pools.a]\nkind = 'slurm'\ngres = 'gpu:0'", ":3: pools.a.gres: 'gpu:0': expected NAM"),
         ("[pools.a]\nkind = 'slurm'\nshared = 'x'", ":3: pools.a.shared: 'x': expected an abs"),
+        (
+            "[pools.a]\nkind = 'slurm'\nshared_tier = {}",
+            ":3: pools.a.shared_tier: it is of the folder shared, which is not given",
+        ),
+        (
+            "[pools.a]\nkind = 'slurm'\nscratch = '/x'\nscratch_tier.capacity_bytes = 0",
+            ":4: pools.a.scratch_tier.capacity_bytes: 0 is not above 0, and finite",
+        ),
+        (
+            "[pools.a]\nkind = 'sge'\nqueue = 'q'\npe = 'p'\nshared = '/x'\n[pools.a.shared_tier]\n"
+            "read_bytes_per_second = inf",
+            ":7: pools.a.shared_tier.read_bytes_per_second: inf is not above 0",
+        ),
+        (
+            "[pools.a]\nshared_tier = {speed = 1}",
+            ":2: pools.a.shared_tier.speed: no such key; known are capacity_bytes, ",
+        ),
         ("[pools.a]\nkind = 'slurm'\nscript = ['end after 1']", ":3: pools.a.script: only a fake"),
     ],
 )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from flowos.plan import MAX_FAILURES, GrowthStep, GrowthView, NodeRange, growth_step
+from flowos.plan import MAX_FAILURES, GrowthStep, GrowthView, NodeRange, growth_step, why_no_node
 
 NODES = NodeRange(least=1, most=3, idle_seconds=10)
 FROM_0 = NodeRange(least=0, most=2, idle_seconds=10)
@@ -82,3 +82,24 @@ def test_a_range_that_cannot_be_is_refused(nodes: tuple[Any, Any]) -> None:
 def test_an_idle_time_that_cannot_be_is_refused(seconds: Any) -> None:
     with pytest.raises(ValueError, match=r"idle_seconds=.*; expected a number above 0"):
         NodeRange(least=0, most=1, idle_seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("view", "why"),
+    [
+        (GrowthView(), "one is asked for when work has waited for a while"),
+        (GrowthView(coming=True, failures=1), "the pool was asked for one, and said: Priority"),
+        (GrowthView(failures=2), "none came (no quota); the pool is asked again"),
+        (
+            GrowthView(idle=(0.0, 0.0), leaving=1, failures=1),
+            "the slice holds 3, the most that it may, and they have no room",
+        ),
+    ],
+)
+def test_work_that_waits_is_told_why_no_node_comes(view: GrowthView, why: str) -> None:
+    assert why_no_node(view, NODES, "Priority", "no quota") == why
+
+
+def test_a_pool_that_has_said_nothing_is_told_of_so() -> None:
+    why = why_no_node(GrowthView(coming=True), NODES, "", "")
+    assert why == "the pool was asked for one, and said: nothing yet"

@@ -1,13 +1,23 @@
 """Which nodes a flow needs, and which nodes are near to each other."""
 
+import math
+from collections.abc import Sequence
+from itertools import product
+
 import pytest
 
 import flowos as fo
 from flowos.model import Topology
 from flowos.plan import (
+    MapPlaces,
     NodePicture,
     choose_node,
     devices_needed,
+    gpus_needed,
+    lacking_time,
+    map_first,
+    map_share,
+    memory_needed,
     nodes_by_switch,
     topology_notes,
 )
@@ -38,6 +48,35 @@ def test_what_flows_loops_and_conds_within_it_need_counts() -> None:
     assert devices_needed(fo.flow_output(chosen)) == {"fpga": 3, "nic": 1}
 
 
+def test_gpus_and_memory_are_needed_once_by_whoever_needs_most() -> None:
+    @fo.task(needs=fo.Needs(gpus=2, memory_bytes=10))
+    def large(x: fo.int64) -> fo.int64:
+        return x
+
+    @fo.task(needs=fo.Needs(gpus=1, memory_bytes=30))
+    def wide(x: fo.int64) -> fo.int64:
+        return x
+
+    x = fo.flow_input("x", fo.int64)
+    flow = fo.flow_output(fo.flow_output(wide(fo.flow_input("y", fo.int64)))(large(x)))
+    assert (gpus_needed(flow), memory_needed(flow), devices_needed(flow)) == (2, 30, {})
+    plain = fo.flow_output(needing()(x))
+    assert (gpus_needed(plain), memory_needed(plain)) == (0, 0)
+
+
+def test_a_task_begins_only_where_enough_time_is_left() -> None:
+    needs = fo.Needs(remaining_seconds=600)
+    assert lacking_time(needs, math.inf) == lacking_time(needs, 600.0) == ""
+    assert lacking_time(
+        fo.Needs(), -1.0
+    ) == "0 s until its nodes are given back, 0 s are left: " + (MORE)
+    for left, words in ((599.99, "599.9"), (300.0, "300"), (-5.0, "0")):
+        assert lacking_time(needs, left) == (
+            f"600 s until its nodes are given back, {words} s are left: {MORE}"
+        )
+
+
+MORE = "hold them for more seconds"
 NODES = ("n1", "n2", "n3", "n4", "n5", "n6", "n7")
 SWITCHES = {"n1": "a", "n2": "b", "n3": "b", "n4": "c", "n5": "c", "n6": "c"}
 
@@ -104,3 +143,51 @@ def test_a_run_goes_where_what_is_ready_saves_more_than_all_runs_there_take(
     nodes: list[NodePicture], run_seconds: float | None, chosen: tuple[int, str]
 ) -> None:
     assert choose_node(nodes, run_seconds) == chosen
+
+
+def rooms(*nodes: tuple[int, int]) -> list[MapPlaces]:
+    return [MapPlaces(places=places, warm=warm) for places, warm in nodes]
+
+
+def shares(nodes: Sequence[MapPlaces], items: int) -> list[int]:
+    return [map_share(node, nodes, items) for node in nodes]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "items", "expected"),
+    [
+        (rooms((4, 0), (4, 0)), 0, [0, 0]),
+        (rooms((4, 0), (4, 0)), 2, [1, 1]),
+        (rooms((4, 4), (4, 4)), 2, [1, 1]),
+        (rooms((4, 0), (4, 0)), 20, [10, 10]),
+        (rooms((4, 4), (4, 0)), 1, [1, 0]),
+        (rooms((4, 4), (4, 0)), 4, [4, 0]),
+        (rooms((4, 4), (4, 0)), 5, [4, 1]),
+        (rooms((4, 1), (4, 0)), 1, [1, 0]),
+        (rooms((4, 1), (4, 0)), 3, [2, 2]),
+        (rooms((4, 4), (4, 0)), 8, [4, 4]),
+        (rooms((4, 4), (4, 0)), 20, [10, 10]),
+        (rooms((2, 2), (4, 4), (2, 0)), 3, [1, 2, 0]),
+        (rooms((2, 2), (4, 4), (2, 0)), 7, [2, 4, 1]),
+    ],
+)
+def test_items_of_a_map_fill_places_with_workers_then_others_then_are_dealt_by_places(
+    nodes: list[MapPlaces], items: int, expected: list[int]
+) -> None:
+    assert shares(nodes, items) == expected
+
+
+def test_no_item_is_left_and_no_node_idle_once_there_are_more_than_warm_places() -> None:
+    kinds = [(places, warm) for places in (1, 3) for warm in range(places + 1)]
+    for nodes in map(rooms, *zip(*product(kinds, repeat=3), strict=True)):
+        for items in range(12):
+            given = shares(nodes, items)
+            assert sum(given) >= items
+            if items > sum(node.warm for node in nodes):
+                assert all(share > 0 for share in given)
+
+
+def test_it_is_said_which_nodes_take_the_first_items_if_others_do_not() -> None:
+    a, b, cold = rooms((4, 1), (4, 4), (4, 0))
+    assert map_first({"n1": cold, "n2": a, "n3": b}) == "n2, n3 first: its workers run there"
+    assert map_first({"n1": a, "n2": b}) == map_first({"n1": cold, "n2": cold}) == ""

@@ -20,6 +20,7 @@ from flowos.model import (
     SliceLog,
     SliceRecord,
     SliceUse,
+    StorageTier,
 )
 from flowos.report import Report
 from flowos.report.site import (
@@ -313,6 +314,18 @@ def test_pools_show_what_they_have() -> None:
     assert "<dt>Size<dd>Standard_HB120rs_v3, spot" in page
     assert "a node and hour" not in page
     assert "Without a flowos.toml: one." in pools_html((Pool(name="local"),), "")
+    tiers = Pool(
+        name="s",
+        kind="slurm",
+        shared="/gpfs",
+        shared_tier=StorageTier(capacity_bytes=10**14),
+        scratch="/local",
+        scratch_tier=StorageTier(write_bytes_per_second=2e9),
+    )
+    page = pools_html((tiers,), "f")
+    assert "<dt>Shared folder<dd>/gpfs" in page
+    assert "<dt>It promises<dd>100 TB" in page
+    assert "<dt>Each promises<dd>write 2.00 GB/s" in page
 
 
 def test_hostile_names_stay_text(small: Report) -> None:

@@ -85,6 +85,11 @@ def hold_words(pool: Pool, ask: Ask, name: str, keeper: Argv, held: tuple[str, .
     )
 
 
+def by_hand_words(pool: Pool, command: Argv) -> Argv:
+    """A program on a node of the pool, as a person starts it; it gets one slot."""
+    return ("qrsh", "-V", "-now", "no", "-q", pool.queue, *command)
+
+
 def job_name(slice: str) -> str:
     return f"flowos-{slice}"
 

@@ -67,10 +67,19 @@ class SlurmPartition:
 # ---- command lines ----
 
 
-def hold_words(pool: Pool, ask: Ask, name: str, keeper: Argv, has_tree: bool = False) -> Argv:
+def hold_words(
+    pool: Pool,
+    ask: Ask,
+    name: str,
+    keeper: Argv,
+    *,
+    has_tree: bool = False,
+    have_memory: bool = False,
+) -> Argv:
     """Hold nodes until the keeper's end, one keeper a node, which reads our standard input.
 
-    has_tree: the cluster knows its switches, and packs nodes by itself.
+    has_tree: the cluster knows its switches, and packs nodes by itself. have_memory: every node of
+    the partition has the memory that is asked for: all of it is asked for then, as nodes are whole.
 
     `--no-kill`: without it one node that is lost ends the whole job. Not `salloc`: what it holds
     stays held when it is killed, and its steps do not wait for nodes that are powered up.
@@ -79,10 +88,15 @@ def hold_words(pool: Pool, ask: Ask, name: str, keeper: Argv, has_tree: bool = F
         "srun",
         *("--no-kill", f"--job-name={name}", f"--nodes={ask.nodes}", "--ntasks-per-node=1"),
         *("--exclusive", "--mpi=none", "--input=all", "--kill-on-bad-exit=0"),
-        *_options(pool, ask),
+        *_options(pool, ask, have_memory),
         *_topology(ask, has_tree),
         *keeper,
     )
+
+
+def by_hand_words(pool: Pool, command: Argv) -> Argv:
+    """A program on one node of the pool, as a person starts it."""
+    return ("srun", "--nodes=1", "--ntasks=1", "--exclusive", *_options(pool, Ask()), *command)
 
 
 def join_words(job: str, nodes: tuple[str, ...], keeper: Argv, binds: bool) -> Argv:
@@ -99,7 +113,8 @@ def join_words(job: str, nodes: tuple[str, ...], keeper: Argv, binds: bool) -> A
     )
 
 
-def _options(pool: Pool, ask: Ask) -> Argv:
+def _options(pool: Pool, ask: Ask, have_memory: bool = False) -> Argv:
+    memory = "0" if have_memory else f"{math.ceil(ask.memory_bytes / 2**20)}M"
     seconds = [s for s in (ask.seconds, pool.max_seconds) if s is not None]
     options = (
         ("partition", pool.partition),
@@ -108,18 +123,27 @@ def _options(pool: Pool, ask: Ask) -> Argv:
         ("constraint", pool.constraint),
         ("gres", ",".join(_gres(pool, ask))),
         ("mincpus", str(ask.cores or pool.cores or "")),
-        ("mem", f"{math.ceil(ask.memory_bytes / 2**20)}M" * (ask.memory_bytes > 0)),
+        ("mem", memory * (ask.memory_bytes > 0)),
         ("time", write_seconds(min(seconds)) if seconds else ""),
     )
     return tuple(f"--{name}={value}" for name, value in options if value)
 
 
 def _gres(pool: Pool, ask: Ask) -> list[str]:
-    """Those of the pool; of a name of which more is asked for, that. Slurm would add them up."""
+    """Those of the pool; of a name of which more is asked for, that. Slurm would add them up.
+
+    Of the pool's type, if it has one of that name.
+    """
     has = read_gres(pool.gres)
-    more = [(n, c) for n, c in (("gpu", ask.gpus), *ask.device_counts) if c > has.get(n, 0)]
-    left = [one for one in pool.gres.split(",") if one and one.partition(":")[0] not in dict(more)]
-    return [*left, *(f"{name}:{count}" for name, count in more)]
+    asked = (("gpu", ask.gpus), *ask.device_counts)
+    more = {name: count for name, count in asked if count > has.get(name, 0)}
+    ours = [one.split(":") for one in pool.gres.split(",") if one]
+    left = [":".join(words) for words in ours if words[0] not in more]
+    for name, count in more.items():
+        types = {":".join(words[1:2]) for words in ours if words[0] == name}
+        kinds = [kind for kind in types if kind and not kind.isdecimal()]
+        left.append(":".join((name, *(kinds if len(types) == 1 else ()), str(count))))
+    return left
 
 
 def _topology(ask: Ask, has_tree: bool) -> Argv:
@@ -141,6 +165,11 @@ def job_names(slice: str, count: int) -> str:
 
 def ping_words() -> Argv:
     return ("scontrol", "ping")
+
+
+def munge_words(seconds: float) -> Argv:
+    """Ask for the complaint of munge, which all commands keep to themselves while they try."""
+    return ("timeout", f"{seconds:g}", "scontrol", "-vv", "ping")
 
 
 def keep_words(job: str, nodes: tuple[str, ...]) -> Argv:
@@ -183,6 +212,12 @@ def records_words(job: str) -> Argv:
 def is_up(text: str) -> bool:
     """Of `ping_words`: whether one of the controllers is."""
     return re.search(r"\bUP\b", text) is not None
+
+
+def read_munge(text: str) -> str:
+    """Of the complaints of `munge_words`: that of munge, or ""."""
+    match = re.search(r"Munge encode failed: .*?(?= \(retrying|$)", text, re.MULTILINE)
+    return match[0] if match else ""
 
 
 def read_jobs(text: str) -> tuple[Job, ...]:

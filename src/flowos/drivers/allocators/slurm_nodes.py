@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flowos.drivers._allocators import KeptNode, read_amount
 from flowos.drivers._slurm_values import MAX_NODES, read_gres, read_hosts, read_pairs
@@ -12,19 +12,30 @@ from flowos.model import Argv, Ask, DeviceNumbers, NodeInfo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmConfig:
-    """binds: whether steps can be bound to CPUs."""
+    """binds: whether steps can be bound to CPUs. devices: whether nodes may have some, but GPUs.
+
+    memory: whether a job is given some of its nodes' memory.
+    """
 
     binds: bool = True
+    devices: bool = True
+    memory: bool = True
+
+
+def limited(kept: KeptNode, memory_bytes: int) -> KeptNode:
+    """A node whose job was given so much memory; 0: all."""
+    known = [size for size in (kept.memory_bytes, memory_bytes) if size]
+    return replace(kept, memory_bytes=min(known, default=0))
 
 
 def granted(kept: KeptNode, info: NodeInfo | None) -> NodeInfo:
     """A node as far as it is ours. info: what all of it has; devices but GPUs are taken to be."""
-    has = dict(info.devices if info else (), gpu=kept.gpus)
+    has = dict(info.devices if info else (), gpu=len(kept.gpus))
     return NodeInfo(
         name=kept.name,
         cores=len(kept.cpus),
         memory_bytes=kept.memory_bytes,
-        gpus=kept.gpus,
+        gpus=len(kept.gpus),
         devices=tuple(has.items()),
     )
 
@@ -50,24 +61,31 @@ def read_keeper(words: Sequence[str]) -> tuple[str, KeptNode] | None:
     """The step and the node of a keeper's line; None if it is cut off.
 
     words: step (`17.0`), node, our address, CPUs (`0-3,8`), how many of them are ours (0: all),
-    KiB of memory, MiB of it for the job (0: all), GPUs, its place among the switches
-    (`top.leaf.n1`, `-`), and those of the proof.
+    KiB of memory, how many GPUs and which (`2:0,1`; `2:` where they have no numbers), its place
+    among the switches (`top.leaf.n1`, `-`), those of the proof.
     """
-    if len(words) < 9:
+    if len(words) < 8:
         return None
-    step, name, address, cpus, count, kib, mib, gpus, place, *proof = words
+    step, name, address, cpus, count, kib, gpus, place, *proof = words
     allowed = tuple(int(cpu) for cpu in read_hosts(f"[{cpus}]"))
-    whole, granted = int(read_amount(kib) or 0) << 10, int(read_amount(mib) or 0) << 20
     node = KeptNode(
         name=read_hosts(name)[0],
         our_address=address,
         cpus=allowed[: int(read_amount(count) or 0) or len(allowed)],
-        memory_bytes=min(whole, granted) if granted else whole,
-        gpus=int(read_amount(gpus) or 0),
+        memory_bytes=int(read_amount(kib) or 0) << 10,
+        gpus=_gpus(gpus),
         proof=" ".join(proof),
         switch=place.removesuffix(name).rstrip(".").rpartition(".")[2] if name in place else "",
     )
     return step, node
+
+
+def _gpus(word: str) -> tuple[str, ...]:
+    """Slurm names none of those that have no file in gres.conf."""
+    count, _, names = word.partition(":")
+    many = min(int(read_amount(count) or 0), MAX_NODES)
+    named = tuple(names.split(","))
+    return named if len(named) == many and all(named) else tuple(map(str, range(many)))
 
 
 def read_addresses(text: str) -> dict[str, tuple[str, int]]:
@@ -139,6 +157,16 @@ def _device_numbers(idx: str | None, count: str | None, first: int) -> tuple[int
     return tuple(range(first, first + many))
 
 
+def read_job_memory(text: str) -> dict[str, int]:
+    """Of `job_words`: how many bytes of each node's memory are the job's, where it was given some.
+
+    No variable of a step says so.
+    """
+    found = _NODES_MIB.findall(text)
+    return {name: int(mib) << 20 for nodes, mib in found for name in read_hosts(nodes)}
+
+
+_NODES_MIB = re.compile(r"\bNodes=(\S+) CPU_IDs=\S* Mem=([1-9]\d*)")
 _NODES_GRES = re.compile(r"\bNodes=(\S+) CPU_IDs=\S* Mem=\S* GRES(?:_IDX)?=(\S+)")
 _GRES_ENTRY = re.compile(r"(?:\([^()]*\)|[^,()])+")
 _ONE_GRES = re.compile(
@@ -151,7 +179,11 @@ def read_config(text: str) -> SlurmConfig:
     pairs = (line.partition("=") for line in text.splitlines())
     found = {name.strip(): value.strip() for name, _, value in pairs}
     plugins = found.get("TaskPlugin", "affinity")
-    return SlurmConfig(binds=bool(re.search("affinity|cgroup", plugins)))
+    return SlurmConfig(
+        binds=bool(re.search("affinity|cgroup", plugins)),
+        devices=found.get("GresTypes") not in ("(null)", "gpu"),
+        memory="MEMORY" in found.get("SelectTypeParameters", "MEMORY"),
+    )
 
 
 def read_lost(line: str) -> tuple[str, ...]:

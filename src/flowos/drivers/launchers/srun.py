@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from flowos.drivers._base import ALLOCATION, ONE_RANK, REFUSES_MPICH, REFUSES_OPEN_MPI
-from flowos.model import Argv, Launch, LaunchFailed, Pairs
+from flowos.model import CUDA, Argv, Launch, LaunchFailed, Pairs
 
 _SPEAKS = {"openmpi": "pmix", "mpich": "pmi2", "": "none"}
 """What srun and the MPI of a program have in common. Every other pair ends badly: MPICH under pmix
@@ -14,8 +14,8 @@ or none runs as so many worlds of one rank, without any message; Open MPI under 
 
 _NAMES = {"openmpi": "Open MPI", "mpich": "MPICH and its like"}
 _OF_RANK = {"openmpi": ("PMIX_", "OMPI_"), "mpich": ("PMI_",), "": ()}
-_DEVICES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK")
-"""Which GPUs Slurm gave to the step."""
+_OTHER_GPUS = ("ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK")
+"""Variables that say which GPUs Slurm gave to the step, besides that of CUDA."""
 _GUARDS = {"openmpi": (REFUSES_MPICH,), "mpich": (REFUSES_OPEN_MPI,), "": ()}
 _INSIDE = {"openmpi": (("PMIX_MCA_gds", "hash"),), "mpich": (), "": ()}
 """Slurm's PMIx also keeps what ranks ask for in files of its own folder, which no image shows."""
@@ -27,7 +27,7 @@ class Srun:
 
     nodes: of the job, those on which the ranks are, evenly; all of them by default. shares: one
     rank gets all CPUs of its node, unbound: what it starts is bound by others. binds: Slurm binds
-    steps. in_image: ranks are in one.
+    steps. in_image: ranks are in one. tells_gpus: CUDA gets all GPUs that Slurm gave to the step.
 
     The step shares the cores of the job with other steps; the site says how ranks are bound.
     `env_kept` is how srun finds the cluster.
@@ -41,6 +41,7 @@ class Srun:
     shares: bool = False
     binds: bool = True
     in_image: bool = False
+    tells_gpus: bool = True
     env_overridden: tuple[str, ...] = ONE_RANK
     env_blocked: tuple[str, ...] = ALLOCATION
     env_kept: tuple[str, ...] = ("SLURM_CONF",)
@@ -56,7 +57,8 @@ class Srun:
 
     @property
     def env_forwarded(self) -> tuple[str, ...]:
-        return ("SLURM_", "SLURMD_", *_DEVICES, *_OF_RANK[self.mpi])
+        gpus = (CUDA,) * self.tells_gpus
+        return ("SLURM_", "SLURMD_", *gpus, *_OTHER_GPUS, *_OF_RANK[self.mpi])
 
     @property
     def guards(self) -> Pairs:

@@ -2,24 +2,27 @@
 
 import socket
 import threading
-from collections.abc import Collection
-from functools import partial
+from collections.abc import Callable, Collection
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Unpack
 
 from flowos.drivers._allocators import KeptNode
 from flowos.engine._ledger import ResourceLedger, Resources
-from flowos.engine._look import Look
+from flowos.engine._look import Look, Traffic
 from flowos.engine._ready import Ready, bare_ready
 from flowos.engine.cluster._held_job import HeldJob
+from flowos.engine.cluster._node_files import NodeFiles, StagedFiles
+from flowos.engine.cluster._node_watch import Echo, NodeWatch
 from flowos.engine.cluster._shared_folder import made, remove_if_empty
-from flowos.engine.environments._elsewhere import EnvironmentsElsewhere, SharedCopies
+from flowos.engine.environments._elsewhere import EnvironmentsElsewhere
 from flowos.engine.environments._inside import launch_variables
+from flowos.engine.environments._shared_copies import SharedCopies
 from flowos.engine.launch._prepared import LaunchKeywords, PreparedLaunch, Stdin
 from flowos.engine.launch._run_folders import RunFolders
 from flowos.engine.launch._running import RunningProcess, all_running
 from flowos.engine.launch._session import Elsewhere, LaunchSession, Starter
-from flowos.model import Environment, Facts, Launch, Outcome, Pairs, Usage
+from flowos.model import DeviceNumbers, Environment, Facts, Launch, Outcome, Pairs, Usage
 
 _ANSWER_SECONDS, _TOLD_SECONDS = 1.0, 0.2
 _GANG_SECONDS = 0.5
@@ -28,9 +31,9 @@ _GANG_SECONDS = 0.5
 class ClusterNode:
     """See `Node`; `prepare` and `check_mpi` are those of a resource manager.
 
-    daemon: name, address and port of what starts processes there. job: the nodes that a launch may
-    span, this one too. hidden: a prefix of variables that a process of the job has of its own.
-    starter: starts launches there, where no command does.
+    daemon: gives name, address and port of what starts processes there. job: the nodes that a
+    launch may span, this one too. hidden: prefixes of variables that a process of the job has of
+    its own. starter: starts launches there, where no command does.
     """
 
     is_here = False
@@ -39,18 +42,25 @@ class ClusterNode:
         self,
         kept: KeptNode,
         allocation: HeldJob,
-        daemon: tuple[str, str, int],
+        daemon: Callable[[], tuple[str, str, int]],
         job: "JobNodes",
-        hidden: str,
+        hidden: tuple[str, ...],
         starter: Starter | None = None,
     ) -> None:
         self.allocation, self._daemon, self._hidden = allocation, daemon, hidden
         self._kept, self._nodes = kept, job
         base = partial(made, job.base)
-        self._session = LaunchSession(Elsewhere(base, len(kept.cpus), starter))
+        on_launch = partial(job.watch.launched, self)
+        elsewhere = Elsewhere(base, len(kept.cpus), starter, on_launch)
+        self._session = LaunchSession(elsewhere)
         self._environments = EnvironmentsElsewhere(self, base, job.copies, job.scratch)
         self.ledger = ResourceLedger(self.resources())
+        self.files = NodeFiles(self, job.staged)
         job.add(self)
+
+    @cached_property
+    def echo(self) -> Echo:
+        return Echo(*self._daemon()[1:])
 
     @property
     def name(self) -> str:
@@ -85,13 +95,22 @@ class ClusterNode:
             return f"; node {self.name} is lost"
         if (why := self.allocation.ended(ending_seconds)) is not None:
             return f"; {why}"
-        daemon, address, port = self._daemon
-        try:
-            socket.create_connection((address, port), _ANSWER_SECONDS).close()
-        except OSError as error:
-            why = "it does not answer" if isinstance(error, TimeoutError) else error.strerror
-            self._lose(f"no way to its {daemon}: {why}")
+        if why := self._silence():
+            self._lose(f"no way to its {self._daemon()[0]}: {why}")
             return f"; node {self.name} is lost: {why}"
+        return ""
+
+    def answers(self) -> bool:
+        """Whether its daemon does."""
+        return not self._silence()
+
+    def _silence(self) -> str:
+        """Why its daemon does not answer, or ""."""
+        try:
+            socket.create_connection(self._daemon()[1:], _ANSWER_SECONDS).close()
+        except OSError as error:
+            silent = isinstance(error, TimeoutError)
+            return "it does not answer" if silent else error.strerror or str(error)
         return ""
 
     def _lose(self, why: str) -> None:
@@ -102,6 +121,7 @@ class ClusterNode:
 
     def close(self) -> None:
         """It was given back."""
+        self.files.close()
         self._nodes.remove(self.name)
         self.folders.remove()
         self._nodes.copies.close(self.name)
@@ -113,7 +133,8 @@ class ClusterNode:
 
     def resources(self) -> Resources:
         has = self._kept
-        return Resources(has.cpus, has.memory_bytes, has.gpus, has.devices)
+        gpus: DeviceNumbers = (("gpu", has.gpus),) if has.gpus else ()
+        return Resources(has.cpus, has.memory_bytes, (*gpus, *has.devices))
 
     def facts(self, *, only: Collection[str] | None = None) -> Facts:
         return self._environments.facts(only)
@@ -150,16 +171,44 @@ class ClusterNode:
     def folder(self) -> Path:
         return self._session.folder()
 
-    def look(self, storage: Path | None = None) -> Look:  # noqa: ARG002
-        """What launches that have ended saw there, each from its start to its end."""
+    def stage_in(self, path: Path, *, everywhere: bool = False) -> Path:
+        others = self.neighbours() if everywhere else ()
+        return self.files.stage_in(path, [other.files for other in others])
+
+    def stage_out(self, path: Path) -> Path | None:
+        return self.files.stage_out(path)
+
+    def stage_notes(self) -> tuple[str, ...]:
+        return self._nodes.staged.notes
+
+    def look(self, storage: Path | None = None) -> Look:
+        """What launches that have ended saw there, each from its start to its end. For storage all
+        disks of the node count, as which of them it lies on is not known here."""
         seen = self.folders.seen
         at, ours, cpus = seen.wall_seconds, seen.user_seconds + seen.system_seconds, seen.cpus
         busy, idle, steal = (cpus.busy, cpus.idle, cpus.steal) if cpus else (None, None, None)
-        return Look(at=at, ours=ours, busy=busy, idle=idle, steal=steal, throttled=None, load=None)
+        return Look(
+            at=at,
+            ours=ours,
+            busy=busy,
+            idle=idle,
+            steal=steal,
+            throttled=None,
+            load=None,
+            io_stalled=seen.io_stalled_seconds,
+            memory_stalled=seen.memory_stalled_seconds,
+            disk=_traffic(seen) if storage else None,
+        )
+
+
+def _traffic(seen: Usage) -> Traffic | None:
+    if seen.disk_bytes is None or seen.own_disk_bytes is None:
+        return None
+    return Traffic(all_bytes=seen.disk_bytes, our_bytes=seen.own_disk_bytes)
 
 
 class JobNodes:
-    """What the nodes of one job share: launches may span them, and images are copied for them once.
+    """What the nodes of one job share: launches may span them, files are copied for them once.
 
     base: where their run folders lie. scratch: a folder of each node's own storage, or "".
     Methods may be called from any thread.
@@ -168,8 +217,19 @@ class JobNodes:
     def __init__(self, base: Path, scratch: str = "") -> None:
         self.base, self.scratch = base, scratch
         self.copies = SharedCopies(partial(made, base))
+        self.watch = NodeWatch(self.busy)
+        self.staged = StagedFiles(base.parents[1], self.copies)
         self._lock = threading.Lock()
         self._nodes: dict[str, ClusterNode] = {}
+
+    def busy(self) -> "list[ClusterNode]":
+        """Those on which launches run."""
+        running = tuple(all_running)
+        folders = {each.folders for each in running}
+        ranks = {name for each in running for name in each.launch.nodes}
+        with self._lock:
+            nodes = tuple(self._nodes.values())
+        return [node for node in nodes if node.folders in folders or node.name in ranks]
 
     def add(self, node: ClusterNode) -> None:
         with self._lock:

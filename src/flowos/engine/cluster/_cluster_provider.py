@@ -43,7 +43,9 @@ class ClusterProvider:
             nodes[0].allocation.free()
             raise
 
-    def resize(self, held: Held, nodes: int, cancel: CancelToken = NEVER) -> Held:
+    def resize(
+        self, held: Held, nodes: int, cancel: CancelToken = NEVER, on_event: OnHoldEvent = ignore
+    ) -> Held:
         now = self._leases.now(held)
         missing = nodes - len(now.nodes)
         if nodes < 1:
@@ -54,7 +56,7 @@ class ClusterProvider:
                 raise SliceRefused(f"slice {held.id}: it has a lease, and gets no more nodes")
             self._possible(replace(ask, nodes=nodes, seconds=None))
             id = f"{held.id}-{self._jobs[held.id] + 1}"
-            more = self._allocated(replace(ask, nodes=missing, id=id), ignore, cancel, now.nodes)
+            more = self._allocated(replace(ask, nodes=missing, id=id), on_event, cancel, now.nodes)
             self._jobs[held.id] += 1
             changed = self._leases.change(now, (*now.nodes, *more))
             self._watch(held, more)
@@ -174,6 +176,8 @@ class ClusterProvider:
     def _give_back(self, nodes: Collection[Node]) -> None:
         """Of a job some of whose nodes stay held, only these."""
         given = of_jobs(nodes)
+        for node in given:
+            node.files.close()
         for allocation in {node.allocation for node in given}:
             allocation.release({node.name for node in given if node.allocation is allocation})
         for node in given:

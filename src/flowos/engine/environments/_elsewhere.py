@@ -15,6 +15,7 @@ from flowos.drivers import RUNTIMES, MpiSaid, Runtime, path_inside
 from flowos.engine._ready import Ready
 from flowos.engine.environments import _agent
 from flowos.engine.environments._images import image_at
+from flowos.engine.environments._shared_copies import SharedCopies
 from flowos.engine.launch._capture import Capture, LineCapture
 from flowos.engine.launch._prepared import (
     MAX_OUTPUT_BYTES,
@@ -22,7 +23,6 @@ from flowos.engine.launch._prepared import (
     PreparedLaunch,
 )
 from flowos.engine.launch._running import RunningProcess
-from flowos.engine.launch._session import Elsewhere, LaunchSession
 from flowos.model import (
     BARE,
     Argv,
@@ -49,52 +49,6 @@ class StartsLaunches(Protocol):
     def name(self) -> str: ...
     def variables(self, env: Environment) -> Pairs: ...
     def prepare(self, launch: Launch, **options: Unpack[LaunchKeywords]) -> PreparedLaunch: ...
-
-
-class SharedCopies:
-    """Images that nodes do not see, copied once into the folder that they share, `base`.
-
-    All goes once each node that got one was closed.
-    """
-
-    def __init__(self, base: Callable[[], Path]) -> None:
-        self._session = LaunchSession(Elsewhere(base=base, cpus=1))
-        self._lock = threading.Lock()
-        self._made: dict[str, Path] = {}
-        self._nodes: set[str] = set()
-
-    def copy_for(self, node: str, image: Image) -> Path:
-        """Raises EnvironmentRefused if it cannot be copied."""
-        if image.form == "folder":
-            raise EnvironmentRefused(
-                f"image {image.source}: node {node} does not see this folder; make it a squashfs "
-                "(flowos image import), which is copied there"
-            )
-        with self._lock:
-            self._nodes.add(node)
-            if image.digest not in self._made:
-                self._made[image.digest] = self._copied(image)
-            return self._made[image.digest]
-
-    def close(self, node: str) -> None:
-        """This node needs none any more."""
-        with self._lock:
-            self._nodes.discard(node)
-            if self._made and not self._nodes:
-                self._made.clear()
-                self._session.folders.remove()
-
-    def _copied(self, image: Image) -> Path:
-        to = self._session.folder() / image.digest.rpartition(":")[2]
-        try:
-            shutil.copyfile(image.source, to)
-        except OSError as error:
-            to.unlink(missing_ok=True)
-            raise EnvironmentRefused(
-                f"image {image.source}: cannot be copied to shared folder {to.parent}: "
-                f"{error.strerror}"
-            ) from error
-        return to
 
 
 @dataclass(slots=True)
@@ -234,12 +188,32 @@ class EnvironmentsElsewhere:
             env = replace(env, binds=(*env.binds, (str(shown), str(shown))))
         answer, holder = self._ask("ready", env=to_plain(env), copy="", scratch=self._scratch)
         if answer.get("unseen"):
-            copy = str(self._copies.copy_for(self._node.name, whole))
+            copy = str(self._copied(whole))
             answer, holder = self._ask("ready", env=to_plain(env), copy=copy, scratch=self._scratch)
         ready = from_plain(Environment, answer["env"])
         ways = RUNTIMES[ready.runtime].ways(from_plain(Facts, answer["facts"]))
         notes = tuple(f"node {self._node.name}: {note}" for note in answer["notes"])
         return _Opened(asked, ready, ways[answer["way"]], notes, holder)
+
+    def _copied(self, image: Image) -> Path:
+        """For a node that does not see it. Raises EnvironmentRefused if it cannot be copied."""
+        if image.form == "folder":
+            raise EnvironmentRefused(
+                f"image {image.source}: node {self._node.name} does not see this folder; make it a "
+                "squashfs (flowos image import), which is copied there"
+            )
+
+        def copy(to: Path) -> None:
+            try:
+                shutil.copyfile(image.source, to)
+            except OSError as error:
+                to.unlink(missing_ok=True)
+                raise EnvironmentRefused(
+                    f"image {image.source}: cannot be copied to shared folder {to.parent}: "
+                    f"{error.strerror}"
+                ) from error
+
+        return self._copies.once(self._node.name, image.digest.rpartition(":")[2], copy)
 
     def _asked(self, what: str, **more: Any) -> dict[str, Any]:
         answer, holder = self._ask(what, **more)

@@ -5,24 +5,23 @@ freed. Files made under a key (`once`) live in the person's cache folder instead
 one rename, so that two makers at once do no harm.
 """
 
-import hashlib
 import os
-import re
 import shlex
 import shutil
 import tempfile
-import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from flowos.engine._node import Node
-from flowos.engine.flow._bound import device_variables, is_bound, with_threads
+from flowos.engine.flow._bound import device_variables, is_bound, with_attempt, with_threads
 from flowos.engine.flow._failures import refused, remedy_of, reworded
+from flowos.engine.flow._folders import Folders, plain_name
 from flowos.engine.flow._gang import gang_nodes, refuse_lost
-from flowos.engine.flow._inside import Surroundings, bound_for_once
+from flowos.engine.flow._inside import Surroundings, bound_for_once, naming
 from flowos.engine.flow._kernel import Halt
+from flowos.engine.flow._runs import ExecutionSlot
 from flowos.engine.launch._capture import Capture
 from flowos.engine.launch._prepared import MAX_OUTPUT_BYTES
 from flowos.engine.launch._running import RunningProcess
@@ -64,41 +63,8 @@ _CAPTURED_SHARE = 8
 _STREAMS = ("stdout", "stderr")
 
 
-class Folders:
-    """Fresh folders for the commands of one slice: in `kept` for good, or until `clear`.
-
-    Any thread may ask; after `clear`, a run that is not over yet is Cancelled.
-    """
-
-    def __init__(self, node: Node, kept: Path | None = None) -> None:
-        self._node = node
-        self._kept = kept
-        self._own: Path | None = None
-        self._cleared = False
-        self._lock = threading.Lock()
-
-    def fresh(self, label: str) -> Path:
-        with self._lock:
-            if self._cleared:
-                raise Cancelled("the slice was freed")
-            parent = self._kept or self._temporary()
-            parent.mkdir(parents=True, exist_ok=True)
-            return Path(tempfile.mkdtemp(prefix=f"{_plain_name(label)}-", dir=parent))
-
-    def clear(self) -> None:
-        with self._lock:
-            self._cleared = True
-            if self._own is not None:
-                shutil.rmtree(self._own, ignore_errors=True)
-
-    def _temporary(self) -> Path:
-        if self._own is None:
-            self._own = Path(tempfile.mkdtemp(prefix="slice-", dir=self._node.folder()))
-        return self._own
-
-
 class CommandLane:
-    """Runs one command at a time through a Launch."""
+    """Runs one command at a time through a Launch. slot: of this lane; it knows the attempt."""
 
     def __init__(self, folders: Folders, around: Surroundings, halt: Halt) -> None:
         self._folders = folders
@@ -108,6 +74,8 @@ class CommandLane:
         self._cores: tuple[int, ...] = ()
         self._devices: DeviceNumbers = ()
         self._needs = Needs()
+        self._attempt = 1
+        self.slot: ExecutionSlot | None = None
 
     def run(
         self, stages: Sequence[Stage], values: Sequence[Sequence[object]]
@@ -126,6 +94,8 @@ class CommandLane:
         """Registers are the values taken, then constants; `Out` files are kept."""
         (step,) = stage.steps
         self._needs = stage.needs
+        run = self.slot and self.slot.run
+        self._attempt = run.attempt(stage) if run else 1
         frame = (*values, *stage.constants)
         given = {p.name: frame[i] for p, i in zip(step.task.inputs, step.inputs, strict=True)}
         try:
@@ -142,8 +112,11 @@ class CommandLane:
         command = _command_of(step.task)
         if command.once:
             return self._once(step, command, given)
-        folder = self._folders.fresh(step.label)
-        results = _results(step, folder, self._launched(step, command, given, folder))
+        folder = self._folders.working(step.label)
+        outcome = self._launched(step, command, given, folder)
+        with naming(f"task {step.label!r}"):
+            folder = self._folders.keep(folder, step.label)
+        results = _results(step, folder, outcome)
         if not any(isinstance(p, Out) for p in command.parts):
             shutil.rmtree(folder, ignore_errors=True)
         return results
@@ -151,7 +124,7 @@ class CommandLane:
     def _once(
         self, step: Step, command: Command, given: Mapping[str, object]
     ) -> tuple[object, ...]:
-        made = _made_folder() / _plain_name(self._once_key(command))
+        made = _made_folder() / plain_name(self._once_key(command))
         files = tuple(made / p.name for p in step.task.outputs)
         if all(f.exists() for f in files):
             return files
@@ -172,11 +145,11 @@ class CommandLane:
     def _make(
         self, step: Step, command: Command, given: Mapping[str, object], beside: Path
     ) -> None:
-        """Into `beside`, by way of a folder that the environment sees."""
-        if not self._around.in_image:
+        """Into `beside`, by way of a folder that the environment and the node see."""
+        if not self._around.in_image and self._around.node.is_here:
             _results(step, beside, self._launched(step, command, given, beside))
             return
-        folder = self._folders.fresh(step.label)
+        folder = self._folders.working(step.label)
         _results(step, folder, self._launched(step, command, given, folder))
         shutil.copytree(folder, beside, dirs_exist_ok=True, symlinks=True)
         shutil.rmtree(folder, ignore_errors=True)
@@ -184,6 +157,7 @@ class CommandLane:
     def _launched(
         self, step: Step, command: Command, given: Mapping[str, object], folder: Path
     ) -> Outcome:
+        given = self._there(step, given)
         if not self._around.in_image:
             return self._launched_in(self._around.env, step, command, given, folder)
         with tempfile.TemporaryDirectory(
@@ -191,6 +165,18 @@ class CommandLane:
         ) as inputs:
             env, seen = self._seen(step, given, Path(inputs))
             return self._launched_in(env, step, command, seen, folder)
+
+    def _there(self, step: Step, given: Mapping[str, object]) -> Mapping[str, object]:
+        """Files under their names on the node, or on all nodes of its ranks."""
+        if self._around.node.is_here:
+            return given
+        everywhere, there = (self._needs.nodes or 1) > 1, dict(given)
+        for port in step.task.inputs:
+            if port.type == File:
+                path = Path(str(given[port.name])).absolute()
+                with naming(f"task {step.label!r}, input {port.name!r}"):
+                    there[port.name] = self._around.node.stage_in(path, everywhere=everywhere)
+        return there
 
     def _seen(
         self, step: Step, given: Mapping[str, object], inputs: Path
@@ -216,8 +202,10 @@ class CommandLane:
     ) -> Outcome:
         node, needs, body = self._around.node, step.task.needs, step.task.body
         variables = node.variables(env, command.variables, inherit=command.inherit)
-        if is_bound(needs) and command.inherit:
-            variables = with_threads(variables, needs.cores)
+        threads = len(self._cores) if needs.otherwise else needs.cores * is_bound(needs)
+        if threads and command.inherit:
+            variables = with_threads(variables, threads)
+        variables = with_attempt(variables, self._attempt)
         launch = Launch(
             argv=tuple(_word(w, given, folder) for w in command.argv),
             env=env,
@@ -234,7 +222,7 @@ class CommandLane:
             nodes = tuple(taken)
             if len(nodes) > 1:
                 launch = replace(launch, nodes=tuple(each.name for each in nodes))
-            if needs.devices:
+            if needs.generic_resources or self._devices:
                 has = {each.name: taken[each] or self._devices for each in nodes}
                 own = (*launch.variables, *device_variables(has))
                 launch = replace(launch, variables=own)
@@ -382,11 +370,3 @@ def _beside(made: Path) -> Path:
             f"no folder can be made in the cache {made.parent} ({error.strerror}): "
             "name another cache folder in XDG_CACHE_HOME"
         ) from error
-
-
-def _plain_name(words: str) -> str:
-    """As a file's name: unchanged where it is one, else made unique by its digest."""
-    plain = re.sub(r"[^\w.+-]+", "_", words, flags=re.ASCII).lstrip(".")[:80]
-    if plain == words:
-        return words
-    return f"{plain}-{hashlib.sha256(words.encode()).hexdigest()[:8]}"

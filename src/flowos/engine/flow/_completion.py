@@ -8,7 +8,7 @@ from flowos.engine.flow._inner_run import InnerRun, entered
 from flowos.engine.flow._lanes import Values
 from flowos.engine.flow._roster import Batch, Roster
 from flowos.engine.flow._runs import FlowRun, MapBatch, SlotThread
-from flowos.model import FlowosError
+from flowos.model import FlowosError, WorkerLost
 from flowos.plan import Stage
 
 
@@ -96,8 +96,8 @@ class Completion(Roster):
 
     def _take_failure(self, run: FlowRun | MapBatch, stage: Stage, error: BaseException) -> None:
         """Repeat the stage, go on without it, or end the run. Under the lock."""
-        attempt = run.attempt(stage)
-        again = attempt <= self._retries[stage.number] and may_repeat(error)
+        attempt, task = run.attempt(stage), stage.steps[0].task
+        again = attempt - run.first < task.retries and may_repeat(error, task)
         if isinstance(run, MapBatch):
             run.split_failed(after_attempts(error, attempt), again=again)
             self._end_batch(run, stage)
@@ -118,12 +118,14 @@ class Completion(Roster):
 
     def _end_run(self, run: FlowRun | MapBatch, error: BaseException) -> None:
         """Under the lock."""
+        if isinstance(error, WorkerLost):
+            error.requeue, error.attempts = run.requeue, 1 + run.repeats
         run.error = error
         run.done = True
         self._runs.discard(run)
         self._ready = deque(entry for entry in self._ready if entry[0].root is not run)
         if self._node.line or not self._plain:
-            self._share.withdraw(self, {stage.needs for _, stage in self._ready})
+            self._share.withdraw(self, self._wanted())
         for place in self.places:
             if place.run is not None and place.run.root is run:
                 place.stop()

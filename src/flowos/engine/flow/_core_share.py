@@ -80,6 +80,12 @@ def cores_of(place: ExecutionSlot) -> tuple[int, ...]:
     return () if held is None else held[1].cores
 
 
+def needs_held(place: ExecutionSlot, asked: Needs) -> Needs:
+    """Which of what was asked for the place holds."""
+    held: Holding | None = place.held
+    return asked if held is None or isinstance(held, int) else held[1].needs
+
+
 def devices_of(place: ExecutionSlot) -> DeviceNumbers:
     """Which devices the place holds."""
     held: Holding | None = place.held

@@ -15,9 +15,17 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from flowos.engine._hold_end import NO_END, HoldEnd
 from flowos.engine._ledger import ResourceLedger
+from flowos.engine.flow._bound import is_bound, seen_devices
 from flowos.engine.flow._completion import Completion
-from flowos.engine.flow._core_share import cores_of, devices_of, take_back, tell_of_lent
+from flowos.engine.flow._core_share import (
+    cores_of,
+    devices_of,
+    needs_held,
+    take_back,
+    tell_of_lent,
+)
 from flowos.engine.flow._failures import not_run
 from flowos.engine.flow._inner_run import InnerRun
 from flowos.engine.flow._lanes import Lanes, Values
@@ -34,8 +42,8 @@ from flowos.engine.flow._runs import (
     raise_error_of,
     with_events,
 )
-from flowos.model import Cancelled, FlowosError
-from flowos.plan import Schedule, Stage
+from flowos.model import Cancelled, FlowosError, SliceRefused
+from flowos.plan import Schedule, Stage, lacking_time
 
 _TICK_SECONDS = 0.002
 
@@ -43,7 +51,8 @@ _TICK_SECONDS = 0.002
 class Executor(Completion):
     """Runs of one schedule on the places of one slice.
 
-    ledgers: of this slice and of the node. helpers: threads besides the callers.
+    ledgers: of this slice and of the node. helpers: threads besides the callers. hold_end: of the
+    node.
     """
 
     def __init__(
@@ -55,18 +64,23 @@ class Executor(Completion):
         *,
         helpers: int,
         emit: Emit | None = None,
+        hold_end: HoldEnd = NO_END,
     ) -> None:
         super().__init__(schedule, places, ledgers, most=lanes.most, helpers=helpers)
         self._lanes = lanes
         self._emit = emit
+        self._left_seconds = hold_end.left_seconds
         self._lone = self._lone_stage() if self._plain and not emit else None
         self._only = self._lone if lanes.most == 1 and not any(self._retries) else None
         self._lone_gives = self._places_of_outputs()
         self._why: Callable[[], FlowosError] = Cancelled
 
-    def run(self, values: Sequence[object]) -> list[object] | None:
-        """Run once in this thread and whichever helpers there is work for; None once ended."""
-        if self._only is not None and not self._node.line:
+    def run(self, values: Sequence[object], first: int = 1) -> list[object] | None:
+        """Run once in this thread and whichever helpers there is work for; None once ended.
+
+        first: see `FlowRun`.
+        """
+        if self._only is not None and first == 1 and not self._node.line:
             try:
                 place = self._free.pop()
             except IndexError:  # all places are taken: queue up
@@ -78,7 +92,7 @@ class Executor(Completion):
                     self._free.append(place)
                 else:
                     return self._run_only(self._only, place, values)
-        run = self.start(values)
+        run = self.start(values, partial(FlowRun, first=first))
         return None if run is None else self.finish(run)
 
     def start(
@@ -96,12 +110,12 @@ class Executor(Completion):
                     self._go_on(None)
         return run
 
-    def submit(self, values: Sequence[object], on_done: OnDone) -> FlowRun | None:
+    def submit(self, values: Sequence[object], on_done: OnDone, first: int = 1) -> FlowRun | None:
         """Begin a run that no thread waits for; None where the crew has ended.
 
         Helpers run it. Where there are none, this thread does before it returns.
         """
-        run = self.start(values, partial(FlowRun, on_done=on_done))
+        run = self.start(values, partial(FlowRun, on_done=on_done, first=first))
         if run is None:
             return None
         if not self.schedule.stages:
@@ -115,6 +129,11 @@ class Executor(Completion):
         return run
 
     @property
+    def ready(self) -> int:
+        """See `Lanes`."""
+        return self._lanes.ready
+
+    @property
     def runs_in_threads(self) -> bool:
         """Whether Python tasks share this process and its interpreter lock."""
         return self._most == 1
@@ -124,10 +143,12 @@ class Executor(Completion):
         """Whether the flow is one stage of Python tasks, so that `start_batch` may be used."""
         return self._lone is not None
 
-    def start_batch(self, items: Sequence[Values], *, goes_on: bool) -> MapBatch | None:
+    def start_batch(
+        self, items: Sequence[Values], *, goes_on: bool, first: int = 1
+    ) -> MapBatch | None:
         """Begin the runs of these items, one after the other; None where the crew has ended."""
         assert self._lone is not None
-        batch = MapBatch(items, goes_on=goes_on)
+        batch = MapBatch(items, goes_on=goes_on, first=first)
         with self._lock:
             if self.ended:
                 return None
@@ -141,7 +162,7 @@ class Executor(Completion):
         return batch.outputs(self._lone_gives)
 
     def _lone_stage(self) -> Stage | None:
-        lone = self._python == [True] and not self.schedule.presets
+        lone = self._python == [True] == self._requeues and not self.schedule.presets
         return self.schedule.stages[0] if lone else None
 
     def _places_of_outputs(self) -> list[int]:
@@ -231,9 +252,9 @@ class Executor(Completion):
             (results,) = place.python.run((stage,), ([values[s] for s in stage.inputs],))
             if self.ended:
                 raise self._why()
-        except Cancelled:
-            raise self._why() from None
-        except FlowosError:
+        except FlowosError as error:
+            if self.ended or isinstance(error, Cancelled):
+                raise self._why() from None
             raise
         except Exception as error:
             raise not_run(stage.label, error) from error
@@ -285,9 +306,12 @@ class Executor(Completion):
         place = worker.place
         assert place is not None
         lane = place.python if self._python[stages[0].number] else place.commands
-        if self._binds:
-            bound = self._bound[stages[0].number]
-            lane.bind(cores_of(place) if bound else (), devices_of(place))
+        if self._prepares:
+            needs = needs_held(place, stages[0].needs)
+            devices = seen_devices(stages[0].needs, devices_of(place))
+            lane.bind(cores_of(place) if is_bound(needs) else (), devices)
+            if needs.remaining_seconds and (why := lacking_time(needs, self._left_seconds())):
+                return SliceRefused(f"slice: task {stages[0].steps[0].label!r} needs {why}")
         try:
             if type(run) is not FlowRun:
                 if isinstance(run, MapBatch):

@@ -11,8 +11,10 @@ from flowos.model import (
     NoRetry,
     PortSpec,
     RoundLimitExceeded,
+    Task,
     TaskFailed,
     ValueRefused,
+    WorkerLost,
     brief_repr,
 )
 from flowos.plan import Step
@@ -80,8 +82,10 @@ def in_round(error: FlowosError, number: int, loop: str) -> FlowosError:
     return reworded(error, f"{error}; round {number} of {loop!r}")
 
 
-def may_repeat(error: BaseException) -> bool:
+def may_repeat(error: BaseException, task: Task) -> bool:
     """Whether another attempt may help: not where the task says no, or its port refuses."""
+    if isinstance(error, WorkerLost) and not task.requeue:
+        return False
     return isinstance(error, TaskFailed) and not isinstance(error.__cause__, NoRetry)
 
 

@@ -81,7 +81,7 @@ def _spread(stage: Stage, cores: Sequence[int]) -> Needs:
 def _cores_for(needs: Needs, node: Node) -> int:
     """None of a node without the devices."""
     has = node.ledger.whole
-    return 0 if lacking_devices(needs.device_counts, has.devices) else len(has.cpus)
+    return 0 if lacking_devices(needs.generic_resources, has.devices) else len(has.cpus)
 
 
 @contextmanager

@@ -41,6 +41,10 @@ class InnerRun(FlowRun):
         return self.top
 
     @property
+    def first(self) -> int:  # type: ignore[override]
+        return self.top.first
+
+    @property
     def done(self) -> bool:  # type: ignore[override]
         return self.top.done
 

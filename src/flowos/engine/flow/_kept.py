@@ -7,11 +7,6 @@ from flowos.model import Array
 from flowos.plan import Schedule, Stage
 
 _NOTED_BYTES = 50_000_000
-_SAVED_SECONDS = 3.9e-9
-"""Of each byte from task to task: 164 MB/s by way of the program, 450 MB/s in Ray
-(benchmarks/slices.py, two nodes on a machine of two cores)."""
-_START_SECONDS = 10.0
-"""Of a Ray, there."""
 
 
 def kept_slots(schedule: Schedule) -> dict[int, frozenset[int]]:
@@ -32,15 +27,13 @@ def _kept(schedule: Schedule) -> Iterator[tuple[int, frozenset[int]]]:
 
 
 def traffic_notes(schedule: Schedule) -> tuple[str, ...]:
-    """That Ray would pay, where ports declare arrays so large that it does."""
+    """That Ray may pay, where ports declare arrays so large that it does."""
     passed = sum(_passed_bytes(schedule))
     if passed < _NOTED_BYTES:
         return ()
-    runs = math.ceil(_START_SECONDS / (passed * _SAVED_SECONDS))
     return (
         f"tasks pass {passed / 1e6:.0f} MB of arrays on in a run, by way of this program; "
-        "workers='ray' leaves them on the nodes, and takes some 10 s to start: it may pay from "
-        f"{runs} runs on",
+        "workers='ray' leaves them on the nodes, and starts slowly: it may pay over many runs",
     )
 
 

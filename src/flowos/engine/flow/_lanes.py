@@ -77,10 +77,11 @@ class PythonLane(Lane, Protocol):
 class SteppingLane(PythonLane, Protocol):
     """One that says how far it is."""
 
-    def at(self, thread: int) -> tuple[int, int]:
+    def at(self, thread: int) -> tuple[int, int] | None:
         """Which stage of those that `thread` gave it runs now, and which of its steps.
 
-        May be asked by any thread; a stage of one step may be said to be at its first.
+        None where that is not known. May be asked by any thread; a stage of one step may be said to
+        be at its first.
         """
         ...
 
@@ -96,6 +97,11 @@ class Lanes(Protocol):
 
     @property
     def lanes(self) -> Sequence[SteppingLane]: ...
+
+    @property
+    def ready(self) -> int:
+        """Lanes whose worker process runs and has nothing to do; 0 where lanes need none."""
+        ...
 
     def close(self) -> None:
         """End all lanes and leave nothing behind. Twice is once."""

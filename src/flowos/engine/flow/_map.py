@@ -26,24 +26,26 @@ class MapRun:
     start: begins the runs of some items. finish: works until they are done. goes_on: a `RunResult`
     stands for each item, and one that fails does not end the map. number: of the item that is the
     nth of this run, where it is a part of a map; what ends it then names no item, as it may be put
-    in the place of others.
+    in the place of others. attempt: at the items that were taken last; 0 is the first one too.
     """
 
     def __init__(
         self,
         items: Items,
         pace: BatchPace,
-        start: Callable[[Sequence[Sequence[object]], bool], Flight],
+        start: Callable[[Sequence[Sequence[object]], bool, int], Flight],
         finish: Callable[[Executor, FlowRun | MapBatch], Finished],
         number: Callable[[int], int] | None,
+        attempt: Callable[[], int],
         *,
         goes_on: bool,
     ) -> None:
         self._items, self._pace = items, pace
         self._start, self._finish = start, finish
         self._is_part, self._number = number is not None, number or int
+        self._attempt = attempt
         self._item = 0
-        self._goes_on = goes_on
+        self.goes_on = goes_on
         self._flight: deque[Flight] = deque()
         self._left = False
 
@@ -56,6 +58,11 @@ class MapRun:
     def in_batches(self) -> bool:
         """Whether items are so quick that several run as one."""
         return self._pace.size > 1
+
+    @property
+    def in_flight(self) -> list[tuple[bool, int]]:
+        """In order: whether each may begin anew elsewhere, and how often it was repeated."""
+        return [(run.requeue, run.repeats) for _, run in self._flight]
 
     def leave(self) -> None:
         """Cancel what is in flight, from any thread; `results` then raises Cancelled."""
@@ -77,13 +84,13 @@ class MapRun:
                 while self._fill():
                     crew, run = self._flight[0]
                     outputs, error = self._finish(crew, run)
-                    self._flight.popleft()
                     if outputs:
-                        yield self._good(run, outputs) if self._goes_on else outputs
+                        yield self._good(run, outputs) if self.goes_on else outputs
                         self._item += len(outputs)
                     if error is not None:
                         one = isinstance(error, _OF_ONE_ITEM) and not crew.ended
                         yield [self._bad(error, run.failure, one=one)]
+                    self._flight.popleft()
                     if isinstance(run, MapBatch):
                         self._go_on(crew, run)
                 failed = self._items.error
@@ -110,7 +117,7 @@ class MapRun:
             taken = self._items.take(min(pace.size, pace.limit - count))
             if not taken:
                 break
-            flight.append(self._start(taken, self._goes_on))
+            flight.append(self._start(taken, self.goes_on, self._attempt() or 1))
             count += len(taken)
             if self._left:
                 _leave(tuple(flight))
@@ -128,7 +135,7 @@ class MapRun:
 
     def _bad(self, error: Exception, result: Callable[..., RunResult], *, one: bool) -> RunResult:
         """Of the item after those that were good; raises the error if it ends the map."""
-        ends = not (self._goes_on and one)
+        ends = not (self.goes_on and one)
         if ends and self._is_part:
             raise error
         named = of_item(error, self._number(self._item))

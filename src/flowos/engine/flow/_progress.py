@@ -47,7 +47,7 @@ class LaneCount:
     so that another thread reads what belongs together.
     """
 
-    def __init__(self, at: Callable[[int], tuple[int, int]]) -> None:
+    def __init__(self, at: Callable[[int], tuple[int, int] | None]) -> None:
         self._at = at
         self.state: tuple[int, Running | None] = (0, None)
         self.failed = 0
@@ -55,12 +55,16 @@ class LaneCount:
         self._since = 0.0
 
     def look(self, time: float) -> tuple[int, tuple[float, str] | None]:
-        """Tasks that are done, and since when which one runs."""
+        """Tasks that are done, and since when which one runs; None where that is not known."""
         done, running = self.state
         if running is None:
             return done, None
         since, stages, thread = running
-        place, step = self._at(thread)
+        at = self._at(thread)
+        if at is None:
+            alone = len(stages) == 1 and len(stages[0].steps) == 1
+            return done, (since, stages[0].label) if alone else None
+        place, step = at
         place = min(place, len(stages) - 1)
         steps = stages[place].steps
         step = min(stages[place].outer_step(step), len(steps) - 1)
@@ -100,7 +104,7 @@ class ProgressWatch:
         self._shown = False
         self._new_stretch("")
 
-    def lane(self, at: Callable[[int], tuple[int, int]]) -> LaneCount:
+    def lane(self, at: Callable[[int], tuple[int, int] | None]) -> LaneCount:
         """For another lane."""
         count = LaneCount(at)
         with self._lock:

@@ -48,7 +48,13 @@ class Roster:
         self._python = [stage.in_python for stage in stages]
         self._bound = [is_bound(stage.needs) for stage in stages]
         self._fusable = [stage.steps[0].fusable for stage in stages]
-        self._binds = any(self._bound) or any(stage.needs.devices for stage in stages)
+        self._prepares = any(
+            is_bound(each) or each.generic_resources or each.remaining_seconds
+            for stage in stages
+            for each in stage.needs.choices
+        )
+        """Whether a lane is bound, or the time looked at, before a stage runs."""
+        self._requeues = [stage.steps[0].task.requeue for stage in stages]
         self._retries = [stage.steps[0].task.retries for stage in stages]
         own, self._node = ledgers
         self._share = CoreShare(self.places, own, self._node, plain=self._plain)
@@ -174,15 +180,30 @@ class Roster:
         for at, (run, stage) in enumerate(islice(self._ready, None if worker.only else _AHEAD)):
             if run.done or stage.needs in tried or worker.only not in (None, run.root):
                 continue
-            if place.held is None:
-                place.held = self._share.acquire(stage.needs, self)
+            for needs in stage.needs.choices:
+                if place.held is None:
+                    place.held = self._share.acquire(needs, self)
             if place.held is not None:
                 del self._ready[at]
+                if stage.needs.otherwise:
+                    self._want_no_more(stage.needs)
+                    worker.settled = True
                 return self._taken(run, stage, place)
             tried.append(stage.needs)
         return None
 
+    def _want_no_more(self, needs: Needs) -> None:
+        """What would have done too is left, unless others here wait for it. Under the lock."""
+        if all(stage.needs != needs for _, stage in self._ready):
+            self._share.withdraw(self, self._wanted())
+
+    def _wanted(self) -> set[Needs]:
+        """What is waited for. Under the lock."""
+        return {each for needs in {s.needs for _, s in self._ready} for each in needs.choices}
+
     def _taken(self, run: FlowRun | MapBatch, stage: Stage, place: ExecutionSlot) -> Batch:
+        if not self._requeues[stage.number]:
+            run.root.requeue = False
         alone = self._most == 1 or isinstance(run, MapBatch)
         return run, ((stage,) if alone else self._batch(run, stage, place))
 

@@ -37,17 +37,20 @@ class FlowRun:
     """One run of the schedule: its values, what its stages still wait for, how it ended.
 
     attempts: of the stages that were repeated, by number. on_done: called once it is done, by any
-    thread, without a lock.
+    thread, without a lock. requeue: False once a task may have begun that runs at most once.
+    first: which attempt it is at its stages, from 2 on of what was lost with another node.
     """
 
     __slots__ = (
         "attempts",
         "done",
         "error",
+        "first",
         "left",
         "on_done",
         "predecessors_left",
         "readers",
+        "requeue",
         "schedule",
         "slots",
         "waiter",
@@ -60,9 +63,11 @@ class FlowRun:
         schedule: Schedule,
         values: Sequence[object],
         on_done: "OnDone | None" = None,
+        first: int = 1,
     ) -> None:
         self.prepare(schedule, values)
         self.on_done = on_done
+        self.first, self.requeue = first, True
         self.error: BaseException | None = None
         self.done = self.left == 0
         self.waiter: SlotThread | None = None
@@ -89,7 +94,12 @@ class FlowRun:
 
     def attempt(self, stage: Stage) -> int:
         """Which attempt at the stage this is."""
-        return self.attempts.get(stage.number, 1) if self.attempts else 1
+        return self.attempts.get(stage.number, self.first) if self.attempts else self.first
+
+    @property
+    def repeats(self) -> int:
+        """How often the stage was repeated that needed most."""
+        return max(self.attempts.values()) - self.first if self.attempts else 0
 
     def repeat(self, stage: Stage) -> None:
         """Another attempt is made."""
@@ -107,8 +117,7 @@ class FlowRun:
         return self._result(error=error)
 
     def _result(self, **end: Any) -> RunResult:
-        attempts = max(self.attempts.values()) if self.attempts else 1
-        return RunResult(attempts=attempts, seconds=self.seconds, **end)
+        return RunResult(attempts=self.first + self.repeats, seconds=self.seconds, **end)
 
 
 OnDone = Callable[[FlowRun], None]
@@ -119,8 +128,8 @@ class TimedRun(FlowRun):
 
     __slots__ = ("began", "ended")
 
-    def __init__(self, schedule: Schedule, values: Sequence[object]) -> None:
-        super().__init__(schedule, values)
+    def __init__(self, schedule: Schedule, values: Sequence[object], first: int = 1) -> None:
+        super().__init__(schedule, values, first=first)
         self.began = self.ended = 0.0
 
     def run(
@@ -147,16 +156,19 @@ class MapBatch:
     items: values of the flow's inputs. results: what the stage gave, as far as it came. rest: the
     batches that go on after these, where the place stopped before the last item. error: of the only
     item. times: what the lane said of the results; None where an item failed. seconds: of the item
-    that failed. first_attempt: which one it is of the first item; all others are at their first.
+    that failed. first: which attempt it is at the items; first_attempt: at the first of them, which
+    may have been repeated.
     goes_on: a failed item does not end the map.
     """
 
     __slots__ = (
         "done",
         "error",
+        "first",
         "first_attempt",
         "goes_on",
         "items",
+        "requeue",
         "rest",
         "results",
         "seconds",
@@ -165,15 +177,19 @@ class MapBatch:
     )
     on_done: ClassVar[None] = None
     rounds: ClassVar[tuple[int, ...]] = ()
+    repeats: ClassVar[int] = 0
 
     @property
     def root(self) -> "MapBatch":
         return self
 
-    def __init__(self, items: Sequence[Values], *, goes_on: bool, attempt: int = 1) -> None:
+    def __init__(
+        self, items: Sequence[Values], *, goes_on: bool, first: int = 1, attempt: int = 0
+    ) -> None:
         self.items = items
         self.goes_on = goes_on
-        self.first_attempt = attempt
+        self.first, self.first_attempt = first, attempt or first
+        self.requeue = True
         self.results: list[Values | None] = []
         self.rest: tuple[MapBatch, ...] = ()
         self.times: RowTimes | None = None
@@ -209,7 +225,7 @@ class MapBatch:
         last = item == count - 1
         return RunResult(
             outputs=outputs,
-            attempts=self.first_attempt if item == 0 else 1,
+            attempts=self.first_attempt if item == 0 else self.first,
             seconds=times.last if last else (times.all - times.last) / (count - 1),
         )
 
@@ -219,31 +235,31 @@ class MapBatch:
 
     def attempt(self, _: Stage) -> int:
         """Which attempt this is at the item after the results."""
-        return 1 if self.results else self.first_attempt
+        return self.first if self.results else self.first_attempt
 
     def split_failed(self, error: BaseException, *, again: bool) -> None:
         """Put the item that failed into a batch of its own: to be run again, or with its error.
 
         What was lost with a worker before that is run again in any case.
         """
-        at, attempt = len(self.results), 1 if self.results else self.first_attempt
+        at, attempt = len(self.results), self.first if self.results else self.first_attempt
         good = self.results.index(None) if None in self.results else at
-        lost = self._new(self.items[good:at], 1 if good else self.first_attempt)
+        lost = self._new(self.items[good:at], 0 if good else self.first_attempt)
         failed = self._new(self.items[at : at + 1], attempt + again)
         if not again:
             failed.error, failed.seconds, failed.done = error, self.seconds, True
         go_on = self.items[at + 1 :] if again or self.goes_on else ()
-        self.rest = tuple(each for each in (lost, failed, self._new(go_on, 1)) if each.items)
+        self.rest = tuple(each for each in (lost, failed, self._new(go_on)) if each.items)
         del self.results[good:]
 
-    def _new(self, items: Sequence[Values], attempt: int) -> "MapBatch":
-        return MapBatch(items, goes_on=self.goes_on, attempt=attempt)
+    def _new(self, items: Sequence[Values], attempt: int = 0) -> "MapBatch":
+        return MapBatch(items, goes_on=self.goes_on, first=self.first, attempt=attempt)
 
     def split_rest(self) -> None:
         """Share the items that were not reached among batches as long as what was done in time."""
         items, size = self.items, max(1, len(self.results))
         starts = range(len(self.results), len(items), size)
-        self.rest = tuple(self._new(items[start : start + size], 1) for start in starts)
+        self.rest = tuple(self._new(items[start : start + size]) for start in starts)
 
 
 def _rows(stage: Stage, items: Sequence[Values]) -> Sequence[Values]:

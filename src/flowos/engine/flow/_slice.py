@@ -80,12 +80,18 @@ class Slice(Freed):
         ValueRefused, TaskFailed (WorkerLost), SliceFreed; Cancelled where another thread's Ctrl-C
         ended the run.
         """
+        return self.run_attempt(1, values, named)
+
+    def run_attempt(
+        self, first: int, values: tuple[object, ...], named: dict[str, object]
+    ) -> list[object]:
+        """The same. first: attempt at its tasks."""
         given = self._checked(self.flow.bind(values, named))
         self._begun()
         while True:
             crew = self._crew[0]
             try:
-                results = crew.run(given)
+                results = crew.run(given, first)
             except FlowosError:
                 raise
             except BaseException:  # Ctrl-C, or what the handler of another signal raised
@@ -102,12 +108,18 @@ class Slice(Freed):
         while it runs. `free` ends what is not done. With workers="inline" it runs at once, before
         this returns. Raises ValueRefused, SliceFreed.
         """
+        return self.submit_attempt(1, values, named)
+
+    def submit_attempt(
+        self, first: int, values: tuple[object, ...], named: dict[str, object]
+    ) -> "Future[list[object]]":
+        """The same. first: attempt at its tasks."""
         from flowos.engine.flow._submitted import SubmittedRun  # loads what others never need
 
         given = self._checked(self.flow.bind(values, named))
         self._begun()
         run = SubmittedRun(self)
-        while not run.begin(crew := self._crew[0], given):
+        while not run.begin(crew := self._crew[0], given, first):
             self._replace(crew)
         return run
 
@@ -151,8 +163,9 @@ class Slice(Freed):
         ahead: int | None = None,
         on_error: OnError = "raise",
         number: Callable[[int], int] | None = None,
+        attempt: Callable[[], int] = int,
     ) -> MapRun:
-        """A `map` that has not begun. number: see `MapRun`."""
+        """A `map` that has not begun. number, attempt: see `MapRun`."""
         check_on_error(on_error)
         crew = self._crew[0]
         pace = BatchPace(
@@ -166,6 +179,7 @@ class Slice(Freed):
             self._start,
             self._finish,
             number,
+            attempt,
             goes_on=on_error == "return",
         )
 
@@ -173,6 +187,11 @@ class Slice(Freed):
     def places(self) -> int:
         """Where tasks run side by side."""
         return len(self._crew[0].places)
+
+    @property
+    def ready(self) -> int:
+        """At how many of them a worker process runs and has nothing to do."""
+        return self._crew[0].ready
 
     def free(self) -> None:
         """Give all back. Twice is once."""
@@ -206,14 +225,15 @@ class Slice(Freed):
                     raise input_refused(port.spec.name, str(found[i]))
         return found
 
-    def _start(self, items: Sequence[Sequence[object]], goes_on: bool) -> Flight:
+    def _start(self, items: Sequence[Sequence[object]], goes_on: bool, first: int) -> Flight:
         while True:
             crew = self._crew[0]
             started: FlowRun | MapBatch | None
             if crew.maps_in_batches:
-                started = crew.start_batch(items, goes_on=goes_on)
+                started = crew.start_batch(items, goes_on=goes_on, first=first)
             else:
-                started = crew.start(items[0], TimedRun if goes_on else FlowRun)
+                made = TimedRun if goes_on else FlowRun
+                started = crew.start(items[0], partial(made, first=first))
             if started is not None:
                 self._usage.mapped(len(items))
                 return crew, started

@@ -11,37 +11,11 @@ from flowos.engine.flow._runs import FlowRun
 from flowos.model import Cancelled
 
 
-class SubmittedRun(Future[list[object]]):
-    """A run in the background: `concurrent.futures` waits for it, `asyncio.wrap_future` awaits it.
-
-    `cancel` ends it also while it runs, as far as `Slice.free` could. of: what has to live on until
-    the run is done.
-    """
-
-    def __init__(self, of: object) -> None:
-        super().__init__()
-        self._of: object = of
-        self._helping = threading.Lock()
-        self._crew: Executor | None = None
-        self._run: FlowRun | None = None
-
-    def begin(self, crew: Executor, values: Sequence[object]) -> bool:
-        """Begin it; False where the crew has ended."""
-        self._crew = crew
-        self._run = crew.submit(values, self._over)
-        return self._run is not None
-
-    def cancel(self) -> bool:
-        """End the run. False if it was done."""
-        if not super().cancel():
-            return False
-        assert self._crew is not None
-        assert self._run is not None
-        self._crew.cancel(self._run, Cancelled("the run was cancelled"))
-        return True
+class BackgroundRun(Future[list[object]]):
+    """A run that no thread waits for by itself."""
 
     def running(self) -> bool:
-        """Whether it is not done: it may wait for cores."""
+        """Whether it is not done: it may wait for cores, or for a node."""
         return not self.done()
 
     def result(self, timeout: float | None = None) -> list[object]:
@@ -55,6 +29,39 @@ class SubmittedRun(Future[list[object]]):
 
     def _help(self, timeout: float | None) -> None:
         """Where a task or a callback waits, it lends its cores and thread: none may be left."""
+        raise NotImplementedError
+
+
+class SubmittedRun(BackgroundRun):
+    """A run in the background: `concurrent.futures` waits for it, `asyncio.wrap_future` awaits it.
+
+    `cancel` ends it also while it runs, as far as `Slice.free` could. of: what has to live on until
+    the run is done.
+    """
+
+    def __init__(self, of: object) -> None:
+        super().__init__()
+        self._of: object = of
+        self._helping = threading.Lock()
+        self._crew: Executor | None = None
+        self._run: FlowRun | None = None
+
+    def begin(self, crew: Executor, values: Sequence[object], first: int) -> bool:
+        """Begin it; False where the crew has ended."""
+        self._crew = crew
+        self._run = crew.submit(values, self._over, first)
+        return self._run is not None
+
+    def cancel(self) -> bool:
+        """End the run. False if it was done."""
+        if not super().cancel():
+            return False
+        assert self._crew is not None
+        assert self._run is not None
+        self._crew.cancel(self._run, Cancelled("the run was cancelled"))
+        return True
+
+    def _help(self, timeout: float | None) -> None:
         assert self._crew is not None
         assert self._run is not None
         if timeout is not None or self.done():

@@ -60,6 +60,7 @@ class ThreadLanes:
     """One place for Python tasks of this process per `Halt`."""
 
     most = 1
+    ready = 0
 
     def __init__(self, schedule: Schedule, halts: Sequence[Halt]) -> None:
         self._programs = [CompiledStage(stage) for stage in schedule.all_stages]

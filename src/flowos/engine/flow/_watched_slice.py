@@ -20,17 +20,21 @@ class WatchedSlice(Slice):
         self._watch, self._tasks = watch, tasks
         super().__init__(*parts, **more)
 
-    def run(self, /, *values: object, **named: object) -> list[object]:
+    def run_attempt(
+        self, first: int, values: tuple[object, ...], named: dict[str, object]
+    ) -> list[object]:
         self._watch.begin(self.flow.name, self._tasks)
         try:
-            return super().run(*values, **named)
+            return super().run_attempt(first, values, named)
         finally:
             self._watch.end()
 
-    def submit(self, /, *values: object, **named: object) -> "Future[list[object]]":
+    def submit_attempt(
+        self, first: int, values: tuple[object, ...], named: dict[str, object]
+    ) -> "Future[list[object]]":
         self._watch.begin(self.flow.name, self._tasks)
         try:
-            run = super().submit(*values, **named)
+            run = super().submit_attempt(first, values, named)
         except BaseException:
             self._watch.end()
             raise

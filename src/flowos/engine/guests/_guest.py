@@ -30,10 +30,10 @@ from flowos.model import BARE, Killed, Launch, LaunchFailed, SliceRefused
 if TYPE_CHECKING:
     from flowos.engine.guests._relay import Relay
 
-START_SECONDS = 300.0
+START_SECONDS = 600.0
 """On a busy machine a Ray takes minutes, and several tries."""
 
-_AGAIN_SECONDS = 60.0
+_AGAIN_SECONDS = 90.0
 """With less left than this no other try begins."""
 _TICK_SECONDS = 0.02
 _KEPT_BYTES, _KEPT_LINES = 1 << 16, 12
@@ -98,8 +98,8 @@ class _Program:
     """One that runs on a node, and what it printed last. answer: what its reader found, or ""."""
 
     def __init__(self, node: Node, launch: Launch, reader: Callable[[str], str]) -> None:
-        self.node, self.answer, self._reader = node, "", reader
-        self.folder = ""
+        self.node, self.launch, self.reader = node, launch, reader
+        self.answer = self.folder = ""
         self._last: deque[str] = deque(maxlen=_KEPT_LINES)
         self._answered = threading.Event()
         out, err = (LineCapture(_KEPT_BYTES, self._hear) for _ in range(2))
@@ -110,7 +110,7 @@ class _Program:
             self.folder = line.removeprefix(guest_program.FOLDER_IS)
         elif line.strip():
             self._last.append(line)
-            self.answer = self.answer or self._reader(line)
+            self.answer = self.answer or self.reader(line)
             if self.answer:
                 self._answered.set()
 
@@ -144,6 +144,13 @@ class _Programs:
         self.started: list[_Program] = []
         self._relay: Relay | None = None
 
+    def begin_anew(self, ended: _Program) -> _Program:
+        """In its place."""
+        ended.end()
+        again = _Program(ended.node, ended.launch, ended.reader)
+        self.started[self.started.index(ended)] = again
+        return again
+
     def relayed(self, url: str, pem: str) -> str:
         """The URL on this machine of a page elsewhere."""
         from flowos.engine.guests._relay import Relay
@@ -175,23 +182,12 @@ class _Cluster:
     plan: GuestPlan
 
     def started(self, programs: _Programs, until: float) -> Connection:
-        """Tried again where it did not wait long enough for itself, as on a busy machine."""
-        while True:
-            try:
-                return self._start(programs, until)
-            except LaunchFailed as error:
-                hasty = self.driver.hasty and self.driver.hasty in str(error)
-                if not hasty or time.monotonic() > until - _AGAIN_SECONDS:
-                    raise
-                programs.stop()
-                programs.started.clear()
-
-    def _start(self, programs: _Programs, until: float) -> Connection:
+        """Raises LaunchFailed if one of its programs does not answer by then."""
         head, workers = self.nodes[0], self.nodes
         if self.driver.head_is_ours:
             head, workers = here(), self.nodes[self.plan.here :]
         began = self._begun(programs, head, self.driver.head(self.plan), self.driver.read_address)
-        address = began.awaited(until)
+        address = self._answer(programs, began, until)
         words = self.driver.worker(self.plan, address)
         joined = [
             self._begun(programs, node, words, self._has_joined)
@@ -199,10 +195,22 @@ class _Cluster:
             if words is not None
         ]
         for worker in joined:
-            worker.awaited(until)
+            self._answer(programs, worker, until)
         if address.startswith("https:"):
             address = programs.relayed(address, str(self.plan.pem))
         return self.driver.connection(self.plan, address)
+
+    def _answer(self, programs: _Programs, program: _Program, until: float) -> str:
+        """One that did not wait long enough for itself, as on a busy machine, is begun anew: of
+        several one after the other, so that each has more of the machine."""
+        while True:
+            try:
+                return program.awaited(until)
+            except LaunchFailed as error:
+                hasty = self.driver.hasty and self.driver.hasty in str(error)
+                if not hasty or time.monotonic() > until - _AGAIN_SECONDS:
+                    raise
+            program = programs.begin_anew(program)
 
     def _has_joined(self, line: str) -> str:
         return "joined" * self.driver.has_joined(line)

@@ -39,7 +39,8 @@
  *   status.RANK   "exit N", "signal N" or "error STAGE ERRNO", then lines "NAME VALUE": stopped
  *                 (1: by `alive`, before the command had ended), ended_seconds (monotonic clock),
  *                 what all processes that were reaped used together, what the page of `relay`
- *                 says, and with `lifeline` what all CPUs of the node did meanwhile
+ *                 says, and with `lifeline` what all CPUs of the node did meanwhile, for how long
+ *                 some process of it waited for memory and for storage, and what its disks moved
  * STAGE is env, cwd, exec, interpreter (the file is there, what it names to run it is not), own or
  * enter.
  *
@@ -94,7 +95,7 @@ struct run {
   bool alone, stopped;
   double kill_at; /* monotonic seconds; 0: not set */
   double began;
-  struct cpu_times before;    /* on another node than the supervisor's, which has its own */
+  struct node_times before;   /* on another node than the supervisor's, which has its own */
   double from_terminal[NSIG]; /* when the terminal sent it to all of the group; 0: never */
 };
 
@@ -108,7 +109,7 @@ static double now_seconds(void) {
 static int tell_status(struct run* run, const char* end, int code) {
   struct progress said = close_relay(&run->relay);
   bool told = publish_status(&run->folder, end, run->stopped, run->began, now_seconds(),
-                             cpu_times_since(run->before), said);
+                             node_times_since(run->before), said);
   return told && run->alone ? 0 : code;
 }
 
@@ -276,7 +277,7 @@ static int finish(struct run* run) {
 static bool lifeline_holds(struct run* run, char* said) {
   struct pollfd on = {STDIN_FILENO, 0, 0};
   run->alive = STDIN_FILENO;
-  run->before = read_cpu_times();
+  run->before = read_node_times();
   run->alone = strcmp(said, "alone") == 0;
   free(said);
   return poll(&on, 1, 0) == 0;

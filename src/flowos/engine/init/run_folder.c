@@ -116,21 +116,22 @@ void take_back_started(const struct run_folder* folder) {
 static double seconds_of(struct timeval t) { return (double)t.tv_sec + (double)t.tv_usec * 1e-6; }
 
 bool publish_status(const struct run_folder* folder, const char* end, bool stopped,
-                    double began_seconds, double ended_seconds, struct cpu_times meanwhile,
+                    double began_seconds, double ended_seconds, struct node_times meanwhile,
                     struct progress said) {
   struct rusage used;
   getrusage(RUSAGE_CHILDREN, &used);
-  char cpus[160] = "";
-  if (meanwhile.known)
-    snprintf(cpus, sizeof cpus,
-             "cpus_busy_seconds %.3f\ncpus_idle_seconds %.3f\ncpus_steal_seconds %.3f\n",
-             meanwhile.busy, meanwhile.idle, meanwhile.steal);
-  char text[640];
+  char node[320];
+  char text[832];
+  char moved[48] = "";
+  describe_node_times(meanwhile, node, sizeof node);
+  if (meanwhile.known && access("/proc/self/io", F_OK) == 0) /* else it is not counted */
+    snprintf(moved, sizeof moved, "own_disk_bytes %lld\n",
+             ((long long)used.ru_inblock + (long long)used.ru_oublock) * 512);
   snprintf(text, sizeof text,
            "%s\nstopped %d\nended_seconds %.6f\nwall_seconds %.6f\nuser_seconds %.6f\n"
-           "system_seconds %.6f\nmax_rss_bytes %lld\nbegun %llu\nruns %llu\n%s",
+           "system_seconds %.6f\nmax_rss_bytes %lld\nbegun %llu\nruns %llu\n%s%s",
            end, stopped ? 1 : 0, ended_seconds, ended_seconds - began_seconds,
            seconds_of(used.ru_utime), seconds_of(used.ru_stime), (long long)used.ru_maxrss * 1024,
-           said.begun, said.runs, cpus);
+           said.begun, said.runs, node, moved);
   return publish(folder, "status", text);
 }

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "cpu_times.h"
+#include "node_times.h"
 #include "relay.h"
 
 struct run_folder {
@@ -28,7 +28,7 @@ char* read_file(int folder, const char* name, size_t* size);
 void publish_started(const struct run_folder* folder, pid_t init, pid_t command);
 void take_back_started(const struct run_folder* folder);
 bool publish_status(const struct run_folder* folder, const char* end, bool stopped,
-                    double began_seconds, double ended_seconds, struct cpu_times meanwhile,
+                    double began_seconds, double ended_seconds, struct node_times meanwhile,
                     struct progress said);
 
 #endif

@@ -77,7 +77,7 @@ class PreparedLaunch:
 
     def started_by(self, spawn: Spawn, holders: tuple[RunningProcess, ...]) -> RunningProcess:
         """Started so, in the containers that `holders` hold, if there are any."""
-        return RunningProcess(
+        running = RunningProcess(
             self.launch,
             self.folder,
             spawn,
@@ -86,6 +86,9 @@ class PreparedLaunch:
             holders=holders,
             server=self.session.server_of(self.launch.env.image),
         )
+        if self.session.elsewhere:
+            self.session.elsewhere.on_launch()
+        return running
 
     def run(self, *, stdin: Stdin = None) -> Outcome:
         """Start it and wait for its end; an interrupt ends it too, also one while it is started."""

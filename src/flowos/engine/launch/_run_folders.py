@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from flowos._collected import when_collected
 from flowos._dataclasses import dataclass
@@ -33,6 +34,7 @@ _NAME_BYTES = 5
 """Random bytes: more names than are ever used up, and short enough for a socket's path."""
 _LOOKS, _BETWEEN_LOOKS_SECONDS = 3, 0.02
 _MEMORY = Path("/dev/shm")
+_Count = TypeVar("_Count", int, float)
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 
 
@@ -128,7 +130,16 @@ def _sum(one: Usage, other: Usage) -> Usage:
         system_seconds=one.system_seconds + other.system_seconds,
         max_rss_bytes=max(one.max_rss_bytes, other.max_rss_bytes),
         cpus=cpus if one.cpus or other.cpus else None,
+        memory_stalled_seconds=_both(one.memory_stalled_seconds, other.memory_stalled_seconds),
+        io_stalled_seconds=_both(one.io_stalled_seconds, other.io_stalled_seconds),
+        disk_bytes=_both(one.disk_bytes, other.disk_bytes),
+        own_disk_bytes=_both(one.own_disk_bytes, other.own_disk_bytes),
     )
+
+
+def _both(one: _Count | None, other: _Count | None) -> _Count | None:
+    """None if neither is counted."""
+    return other if one is None else one if other is None else one + other
 
 
 def make_memory_folder(folder: Path) -> Path:

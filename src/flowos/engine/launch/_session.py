@@ -26,16 +26,22 @@ class Starter(Protocol):
         ...
 
 
+def _nothing() -> None:
+    """Default callback."""
+
+
 @dataclass(frozen=True)
 class Elsewhere:
     """base: makes the folder, which this machine and the other see, of run folders.
 
     cpus: how many launches may use there. starter: None if the launcher's command starts them.
+    on_launch: called once one has begun.
     """
 
     base: Callable[[], Path]
     cpus: int
     starter: Starter | None = None
+    on_launch: Callable[[], None] = _nothing
 
 
 class LaunchSession:

@@ -72,11 +72,13 @@ class FakeProvider:
             self._plan(step, held)
         return held
 
-    def resize(self, held: Held, nodes: int, cancel: CancelToken = NEVER) -> Held:
+    def resize(
+        self, held: Held, nodes: int, cancel: CancelToken = NEVER, on_event: OnHoldEvent = ignore
+    ) -> Held:
         now = self._leases.now(held)
         missing = nodes - len(now.nodes)
         if missing > 0:
-            more = self._taken(missing, len(now.nodes), ignore, cancel)
+            more = self._taken(missing, len(now.nodes), on_event, cancel)
             return self._leases.change(now, (*now.nodes, *more))
         if nodes < 1:
             raise SliceRefused(f"slice {held.id}: {nodes} nodes asked for; free it instead")

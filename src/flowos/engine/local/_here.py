@@ -72,9 +72,10 @@ class Here:
 
     def resources(self) -> "Resources":
         from flowos.engine._ledger import Resources
-        from flowos.engine.local._processors import gpu_count, memory_bytes, usable_cpus
+        from flowos.engine.local._processors import memory_bytes, usable_cpus, usable_gpus
 
-        return Resources(tuple(usable_cpus()), memory_bytes(), gpu_count())
+        gpus = usable_gpus()
+        return Resources(tuple(usable_cpus()), memory_bytes(), (("gpu", gpus),) if gpus else ())
 
     def facts(self, *, only: Collection[str] | None = None) -> "Facts":
         return self._runtimes.facts(only=only)
@@ -117,6 +118,15 @@ class Here:
 
     def folder(self) -> Path:
         return self._session.folder()
+
+    def stage_in(self, path: Path, *, everywhere: bool = False) -> Path:  # noqa: ARG002
+        return path
+
+    def stage_out(self, path: Path) -> Path | None:
+        return path if path.exists() else None
+
+    def stage_notes(self) -> tuple[str, ...]:
+        return ()
 
     def look(self, storage: Path | None = None) -> "Look":
         from flowos.engine.local._state import look

@@ -40,7 +40,13 @@ class LocalProvider:
         self.check(ask)
         return self._leases.begin((here(),), ask, on_event)
 
-    def resize(self, held: Held, nodes: int, cancel: CancelToken = NEVER) -> Held:  # noqa: ARG002
+    def resize(
+        self,
+        held: Held,
+        nodes: int,
+        cancel: CancelToken = NEVER,  # noqa: ARG002 - it never waits
+        on_event: OnHoldEvent = ignore,  # noqa: ARG002
+    ) -> Held:
         now = self._leases.now(held)
         self._refuse_several(nodes)
         return self._leases.change(now, now.nodes)

@@ -3,9 +3,11 @@
 import os
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 from flowos.engine.local._state import cpu_cgroups
+from flowos.model import CUDA
 
 
 def usable_cpus(root: Path = Path("/")) -> list[int]:
@@ -27,6 +29,23 @@ def memory_bytes() -> int:
 def gpu_count() -> int:
     """NVIDIA devices that the kernel shows."""
     return sum(bool(re.fullmatch(r"nvidia\d+", p.name)) for p in Path("/dev").glob("nvidia*"))
+
+
+def usable_gpus() -> tuple[str, ...]:
+    """What CUDA_VISIBLE_DEVICES calls the GPUs that we may use: those that it lists, if it is set.
+
+    As CUDA does: nothing that follows a word which is no GPU is one.
+    """
+    count, listed = gpu_count(), os.environ.get(CUDA)
+    if listed is None:
+        return tuple(map(str, range(count)))
+    words = [word.strip() for word in listed.split(",")] if count else []
+    return tuple(dict.fromkeys(takewhile(lambda word: _is_gpu(word, count), words)))
+
+
+def _is_gpu(word: str, count: int) -> bool:
+    """By its number, or by its name, that of a part of it too."""
+    return word.startswith(("GPU-", "MIG-")) or (word.isdecimal() and int(word) < count)
 
 
 def _quotas(root: Path) -> Iterator[float]:

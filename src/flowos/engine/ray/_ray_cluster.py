@@ -9,6 +9,7 @@ from typing import Any
 
 from flowos._dataclasses import dataclass
 from flowos.engine._ledger import Resources
+from flowos.engine._node import Node
 from flowos.model import Needs, SliceRefused
 from flowos.plan import Schedule
 
@@ -35,7 +36,7 @@ Key = tuple[RaySpot, tuple[tuple[str, str], ...]]
 
 
 class RayCluster:
-    """ray: the module, connected. names: of the slice's nodes, by the folders of their raylets.
+    """ray: the module, connected. nodes: of the slice, by the folders of their raylets.
 
     ended: folders of raylets that are known to have ended: Ray itself takes 15 s to know. on_node:
     the only node is one of the slice, which runs commands. Raises SliceRefused if there are no
@@ -45,13 +46,14 @@ class RayCluster:
     def __init__(
         self,
         ray: Any,
-        names: Mapping[str, str],
+        nodes: Mapping[str, Node],
         ended: Callable[[], Collection[str]],
         *,
         on_node: bool,
     ) -> None:
         self.ray = ray
-        self._names, self._ended = names, ended
+        names = self._names = {folder: node.name for folder, node in nodes.items()}
+        self.nodes, self._ended = tuple(nodes.values()), ended
         self.on_node = on_node
         self.spots = tuple(_spot(row, names) for row in _working(ray))
         if not self.spots:
@@ -68,7 +70,7 @@ class RayCluster:
         return Resources(
             tuple(range(sum(spot.cores for spot in self.spots))),
             sum(spot.memory_bytes for spot in self.spots),
-            sum(spot.gpus for spot in self.spots),
+            (("gpu", tuple(range(sum(spot.gpus for spot in self.spots)))),),
         )
 
     def refuse_unmet(self, schedule: Schedule) -> None:
@@ -80,11 +82,15 @@ class RayCluster:
                     f"slice: workers='ray': command {label!r} would run on this machine, not on a "
                     "node of Ray: give it a slice of its own"
                 )
-            if stage.in_python and not any(_has(spot, needs) for spot in self.spots):
+            if stage.in_python and not self.has(needs):
                 raise SliceRefused(
                     f"slice: task {label!r} needs {needs.cores} cores, {needs.gpus} GPUs and "
                     f"{needs.memory_bytes} bytes of one node, and no node of this Ray has them"
                 )
+
+    def has(self, needs: Needs) -> bool:
+        """Whether one of its nodes does."""
+        return any(_has(spot, needs) for spot in self.spots)
 
     def places(self) -> list[RaySpot]:
         """One for each core, from node to node by turns."""
@@ -97,6 +103,10 @@ class RayCluster:
         if wished in alive:
             return wished
         return alive[self.spots.index(wished) % len(alive)] if alive else None
+
+    def spot_of(self, id_: str, else_: RaySpot) -> RaySpot:
+        """Ray's node of this id; one that came later counts as another."""
+        return next((spot for spot in self.spots if spot.id == id_), else_)
 
     def is_gone(self, name: str) -> bool:
         """Whether the node of this name was there and is not now.

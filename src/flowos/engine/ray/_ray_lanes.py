@@ -31,6 +31,7 @@ class RayLanes:
     """As many lanes as halts, over the nodes of Ray by turns."""
 
     most = _MOST_STAGES
+    ready = 0
 
     def __init__(self, schedule: Schedule, halts: Sequence[Halt], cluster: RayCluster) -> None:
         shop, places = RayShop(schedule, cluster), cluster.places()
@@ -64,11 +65,12 @@ class RayLane:
 
     def run(self, stages: Sequence[Stage], values: Sequence[Values]) -> Sequence[Values]:
         shop = self._shop
-        rows, lying = shop.packed(values)
         numbers = [stage.number for stage in stages]
         returns = 1 + sum(len(shop.kept[number]) for number in numbers)
 
         def begin(actor: Any) -> list[Any]:
+            pairs = zip(stages, values, strict=True)
+            rows, lying = shop.packed([shop.taken(self._spot, stage, row) for stage, row in pairs])
             refs = actor.run.options(num_returns=returns).remote(numbers, rows, *lying)
             return refs if returns > 1 else [refs]
 
@@ -76,19 +78,24 @@ class RayLane:
         if failure is not None:
             raise raised(*failure)
         rest = iter(stays)
-        return [shop.opened(stage, row, rest) for stage, row in zip(stages, found, strict=True)]
+        pairs = zip(stages, found, strict=True)
+        opened = [(stage, shop.opened(stage, row, rest)) for stage, row in pairs]
+        return [shop.given(self._spot, stage, row) for stage, row in opened]
 
     def run_rows(
         self, stage: Stage, rows: Sequence[Values], results: list[Values | None]
     ) -> RowTimes:
         """What a map gives its only stage lies in no Ray."""
-        some = rows[:1] if stage.number in self._shop.limits else rows
+        shop = self._shop
+        some = rows[:1] if stage.number in shop.limits else rows
 
         def begin(actor: Any) -> list[Any]:
-            return [actor.run_rows.remote(stage.number, list(some), BATCH_SECONDS)]
+            taken = _until_refused(partial(shop.taken, self._spot, stage), some)
+            return [actor.run_rows.remote(stage.number, taken, BATCH_SECONDS)]
 
         (found, failure, times, _), _ = self._asked([stage] * len(some), some, begin)
-        results += [writable(row) for row in found]
+        for row in found:
+            results.append(shop.given(self._spot, stage, writable(row)))
         if failure is not None:
             raise raised(*failure)
         return times
@@ -108,8 +115,8 @@ class RayLane:
             if self._spot.name == name:
                 self._kill()
 
-    def at(self, _: int) -> tuple[int, int]:
-        return 0, 0
+    def at(self, _: int) -> None:
+        """An actor does not say it."""
 
     def end(self) -> None:
         """For the close of all lanes."""
@@ -161,8 +168,11 @@ class RayLane:
                 self._spot, self._program = spot, program
                 self._actor, runs = shop.actor(spot, stage.needs, program)
                 actor = self._actor
-            complaint = "" if runs is program else shop.ray.get(actor.load.remote(program))
+            if runs is program:
+                return actor
+            complaint, node = shop.ray.get(actor.load.remote(program))
             if not complaint:
+                self._spot = shop.cluster.spot_of(node, spot)
                 return actor
             self._drop()
         raise LaunchFailed(
@@ -203,6 +213,19 @@ class RayLane:
             shown = [value.open() if type(value) is InRay else value for value in row]
             return over_limit(stage.steps[0], [*shown, *stage.constants])
         return lost_with(stage.steps[0].label, self._spot.name, cause or error)
+
+
+def _until_refused(take: Callable[[Values], Values], rows: Sequence[Values]) -> list[Values]:
+    """For the rows before the first that is refused; that raises if it is the first of all."""
+    taken: list[Values] = []
+    for row in rows:
+        try:
+            taken.append(take(row))
+        except FlowosError:
+            if not taken:
+                raise
+            break
+    return taken
 
 
 def _lose(lanes: Sequence[RayLane], name: str) -> None:

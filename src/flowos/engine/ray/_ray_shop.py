@@ -5,11 +5,13 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from flowos.engine.flow._bound import is_bound, with_threads
+from flowos.engine.flow._inside import Surroundings, TaskFiles
 from flowos.engine.flow._kept import kept_slots
 from flowos.engine.flow._lanes import Values
 from flowos.engine.ray._ray_cluster import Key, RayCluster, RaySpot
@@ -18,7 +20,7 @@ from flowos.engine.ray._ray_values import InRay, Nth, writable
 from flowos.engine.ray.ray_worker import Answer, RayWorker
 from flowos.engine.workers._functions import dumps, dumps_with_modules
 from flowos.engine.workers._worker_failures import input_unsendable
-from flowos.model import Needs, Python, SliceFreed, SliceRefused
+from flowos.model import FlowosError, Needs, Python, SliceFreed, SliceRefused
 from flowos.plan import Schedule, Stage
 
 
@@ -28,7 +30,10 @@ class RayShop:
     def __init__(self, schedule: Schedule, cluster: RayCluster) -> None:
         self.cluster, self.ray = cluster, cluster.ray
         self.closed = False
-        self.kept = kept_slots(schedule)
+        self._files = {
+            node.name: TaskFiles(schedule, Surroundings(node=node)) for node in cluster.nodes
+        }
+        self.kept = self._kept(schedule)
         self._process = os.getpid()
         self._python = [stage for stage in schedule.all_stages if stage.in_python]
         bodies = ((stage.number, stage.steps[0].task.body) for stage in self._python)
@@ -56,10 +61,46 @@ class RayShop:
                 self._program = self._sent(partial(dumps_with_modules, functions=functions))
         yield self._program
 
+    def _kept(self, schedule: Schedule) -> dict[int, frozenset[int]]:
+        """What stays in Ray: no files, which other nodes may not see."""
+        kept = kept_slots(schedule)
+        for files in self._files.values():
+            kept = {
+                stage.number: kept[stage.number] - files.gives(stage)
+                for stage in schedule.all_stages
+                if stage.in_python
+            }
+        return kept
+
+    def taken(self, spot: RaySpot, stage: Stage, row: Values) -> Values:
+        """What it takes there, files under their names on that node. Raises as `TaskFiles`.
+
+        Files that are written into the flow are sent each time, with all its constants.
+        """
+        files = self._files.get(spot.name)
+        if files is None:
+            return row
+        there = files.as_inside(stage, row)
+        if not files.may_move(stage):
+            return there
+        return [*there, *files.constants_inside(stage, stage.constants)]
+
+    def given(self, spot: RaySpot, stage: Stage, row: list[Any]) -> list[Any]:
+        """What it gave there, with files of this machine. Raises as `TaskFiles`."""
+        files = self._files.get(spot.name)
+        return row if files is None else files.as_outside(stage, row)
+
+    def _takes_all(self, stage: Stage) -> Stage:
+        """The stage as it is sent; see `taken`."""
+        if not any(files.may_move(stage) for files in self._files.values()):
+            return stage
+        slots = (*stage.inputs, *(-1 for _ in stage.constants))
+        return replace(stage, inputs=slots, constants=())
+
     def _sent(self, dump: Callable[[object], bytes]) -> Any:
         """A reference to the program."""
         stages = {
-            s.number: (s, frozenset(map(s.outputs.index, self.kept[s.number])))
+            s.number: (self._takes_all(s), frozenset(map(s.outputs.index, self.kept[s.number])))
             for s in self._python
         }
         try:
@@ -124,7 +165,7 @@ class RayShop:
         """References to what the call will give. Raises ValueRefused for what cannot be sent."""
         try:
             return begin(actor)
-        except self.ray.exceptions.RayError:
+        except (FlowosError, self.ray.exceptions.RayError):
             raise
         except Exception as error:
             for stage, row in zip(stages, values, strict=True):

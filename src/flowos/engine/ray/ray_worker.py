@@ -34,17 +34,17 @@ class RayWorker:
         sys.path += [folder for folder in path if folder not in sys.path]
         self._stages: dict[int, tuple[CompiledStage, frozenset[int]]] = {}
 
-    def load(self, program: bytes) -> str:
-        """From now on it runs this one. Why it cannot; "" if it can.
+    def load(self, program: bytes) -> tuple[str, str]:
+        """From now on it runs this one. Why it cannot, or ""; and Ray's name of this node.
 
         program: a pickle of number -> (stage, which of its outputs stay in Ray).
         """
         try:
             stages = pickle.loads(program)
         except Exception as error:
-            return line(error)
+            return line(error), ""
         self._stages = {n: (CompiledStage(stage), stay) for n, (stage, stay) in stages.items()}
-        return ""
+        return "", str(sys.modules["ray"].get_runtime_context().get_node_id())
 
     def run(self, numbers: Sequence[int], rows: Sequence[Sequence[Any]], *lying: Any) -> Any:
         """Run stages. Gives an `Answer`, then what stays in Ray: None where a stage failed.

@@ -113,13 +113,17 @@ def _reads(code: types.CodeType) -> Iterator[tuple[str, ...]]:
 
 
 def _resolved(path: tuple[str, ...], known: dict[str, object]) -> object:
-    """The value of a global, or of what is read of a user's own module."""
+    """The value of a global, or of what is read of a user's own module or function."""
     name, *attributes = path
     value = known.get(name, _MISSING)
     for attribute in attributes:
-        if not isinstance(value, types.ModuleType) or package_of(value.__name__):
-            break
-        found = getattr(value, attribute, _MISSING)
+        match value:
+            case types.ModuleType() if not package_of(value.__name__):
+                found = getattr(value, attribute, _MISSING)
+            case types.FunctionType() if not package_of(value.__module__):
+                found = vars(value).get(attribute, _MISSING)
+            case _:
+                break
         if found is _MISSING:
             break
         value = found

@@ -76,7 +76,8 @@ def copy_file(source: Path, target: Path) -> None:
 
 
 def _copy_file(source: str, target: str) -> None:
-    with open(source, "rb", 0) as read, open(target, "wb", 0) as written:  # noqa: PTH123 - texts
+    # buffered: a raw file that gets no more room writes a part, and does not raise
+    with open(source, "rb", 0) as read, open(target, "wb") as written:  # noqa: PTH123 - texts
         with suppress(OSError):  # another file system, or one that cannot
             while os.copy_file_range(read.fileno(), written.fileno(), _AT_ONCE_BYTES):
                 pass

@@ -14,6 +14,7 @@ import struct
 import sys
 import types
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from flowos.engine.results._code_digest import package_of, parts_of, source_of
@@ -102,7 +103,7 @@ class Digester:
         for value in found:
             self.add(value)
 
-    def _unordered(self, values: Iterable[object]) -> None:
+    def _unordered(self, values: AbstractSet[object]) -> None:
         """By the digests of the items, sorted: the order differs between processes."""
         found = []
         for value in values:
@@ -110,7 +111,7 @@ class Digester:
             one._hash = hashlib.sha256()
             one.add(value)
             found.append(one.digest())
-        self.put(b"set", b"".join(sorted(found)))
+        self.put(type(values).__name__.encode(), b"".join(sorted(found)))
 
     def _other(self, value: Any) -> None:
         if isinstance(value, type):
@@ -148,6 +149,8 @@ class Digester:
         elif not self._again(cls):
             self.put(b"class", cls.__name__.encode())
             self.items(b"bases", cls.__bases__)
+            if type(cls) is not type:
+                self.read("metaclass", type(cls))
             for name, member in vars(cls).items():
                 if name not in _OF_EVERY_CLASS:
                     self.read(name, member)

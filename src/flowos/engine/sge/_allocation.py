@@ -31,7 +31,7 @@ from flowos.engine.sge._kept_node import NodeKeeper, keeper_words
 from flowos.engine.sge._node_commands import NodeCommands
 from flowos.model import Argv, Ask, Exited, Pool, SliceRefused
 
-GRID_ENGINE = ResourceManager("Grid Engine", read_complaint)
+GRID_ENGINE = ResourceManager("Grid Engine", read_complaint, "sge_qmaster runs")
 
 SILENCE_SECONDS = 120.0
 """Of a driver that is stopped for longer (Ctrl-Z, its machine sleeps) the nodes are freed. A keeper

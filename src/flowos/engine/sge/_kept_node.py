@@ -50,7 +50,7 @@ class NodeKeeper:
             our_address=self.greeting["our_address"],
             cpus=tuple(self.greeting["cpus"][:cores]),
             memory_bytes=self.greeting["memory_bytes"],
-            gpus=0,
+            gpus=(),
             proof=self.greeting["proof"],
         )
 

@@ -22,8 +22,8 @@ class SgeNode(ClusterNode):
         self, kept: KeptNode, allocation: SgeAllocation, execd_port: int, job: JobNodes
     ) -> None:
         starter = allocation.commands(kept.name)
-        execd = ("execd", kept.name, execd_port)
-        super().__init__(kept, allocation, execd, job, "SGE_", starter)
+        execd = "execd", kept.name, execd_port
+        super().__init__(kept, allocation, lambda: execd, job, ("SGE_",), starter)
 
     def prepare(self, launch: Launch, **options: Unpack[LaunchKeywords]) -> PreparedLaunch:
         if launch.ranks > 1:

@@ -23,8 +23,10 @@ from flowos.drivers.allocators.slurm import (
     job_name,
     jobs_words,
     keep_words,
+    nodes_words,
     read_complaint,
     read_jobs,
+    read_nodes,
     read_waiting,
 )
 from flowos.drivers.allocators.slurm_nodes import (
@@ -39,7 +41,13 @@ from flowos.engine._provider import NEVER, CancelToken
 from flowos.engine.launch._keeper import FREE, HELLO, start_keeper
 from flowos.engine.launch._prepared import own_variables
 from flowos.engine.launch._session import LaunchSession
-from flowos.engine.slurm._commands import answer, answered, answers
+from flowos.engine.slurm._commands import (
+    MungeGone,
+    answer,
+    answered,
+    answers,
+    refuse_without_munge,
+)
 from flowos.model import Argv, Ask, Exited, Killed, Pairs, Pool, SliceRefused
 
 _END_JOB = (
@@ -62,7 +70,7 @@ _KEEPER = (
     "ls {folder} >/dev/null 2>&1; sleep 0.2; done; "
     f'echo "{HELLO} $SLURM_JOB_ID.$SLURM_STEP_ID $SLURMD_NODENAME $SLURM_LAUNCH_NODE_IPADDR $cpus '
     "{count} $kib "
-    "${{SLURM_MEM_PER_NODE:-0}} ${{SLURM_GPUS_ON_NODE:-0}} "
+    "${{SLURM_GPUS_ON_NODE:-0}}:${{CUDA_VISIBLE_DEVICES// /}} "
     '${{SLURM_TOPOLOGY_ADDR:--}} $proof"; '
     f'while read -r -t {{silence}} line; do [ "$line" = {FREE} ] && exit; done; end 5'
 )
@@ -135,14 +143,18 @@ class Allocation:
         self._on_end = _ignore
         self._heard.follow(_ignore_lost)
         if self._lifeline.is_open and not answers():  # srun could not end the job: keepers do
-            self._lifeline.close()
-            self._stop()
+            self._abandon()
             return
         self._lifeline.free()
         seconds = 0.0 if self._heard.lost else _FREE_SECONDS  # srun would wait for its keeper
         if self.ended(seconds) is None or self._srun.wait().end != Exited(0):
             with contextlib.suppress(SliceRefused):  # the controller is gone: keepers end the job
                 self.cancel()
+
+    def _abandon(self) -> None:
+        """Slurm cannot be asked: keepers end the job once it can."""
+        self._lifeline.close()
+        self._stop()
 
     def watch(self, on_lost: Callable[[str, str], None], on_end: Callable[[str], None]) -> None:
         """on_lost: gets the name of a node that is gone, and why. on_end: why it is over, once it
@@ -212,6 +224,9 @@ class Allocation:
         try:
             with cancel.wakes(self._heard.changed):
                 self._await_keepers(count, on_waiting, cancel, check)
+        except MungeGone:
+            self._abandon()
+            raise
         except BaseException:
             with contextlib.suppress(SliceRefused):  # without a controller, which is why it ends
                 self.cancel()
@@ -351,12 +366,21 @@ def allocate(  # noqa: PLR0913 - the last four by keyword
     or an interrupt, leaves nothing held and nothing waiting.
     """
     name = job_name(ask.id or secrets.token_hex(8))
+    if ask.memory_bytes or ask.topology == "pack":  # for which it is asked first
+        refuse_without_munge()
     has_tree = ask.topology == "pack" and bool(answered(topology_words(), read_topology))
     keeper = keeper_words(proof, silence_seconds, _END_JOB)
-    words = hold_words(pool, ask, name, keeper, has_tree)
+    all_have = bool(ask.memory_bytes) and _all_have(ask.memory_bytes, pool.partition)
+    words = hold_words(pool, ask, name, keeper, has_tree=has_tree, have_memory=all_have)
     allocation = Allocation(session, words, silence_seconds, name)
     allocation.await_keepers(ask.nodes, on_waiting, cancel, check)
     return allocation
+
+
+def _all_have(memory_bytes: int, partition: str) -> bool:
+    """Whether each node has so much: a job gets as much of a whole node as it asks for, no more."""
+    nodes = answered(nodes_words(partition), read_nodes)
+    return bool(nodes) and all(node.memory_bytes >= memory_bytes for node in nodes)
 
 
 def keeper_words(proof: Path, silence_seconds: float, end: str, count: str = "0") -> Argv:

@@ -1,14 +1,27 @@
 """Slurm's commands are asked, and what they answer is read; what they complain of is one line."""
 
-from flowos.drivers.allocators.slurm import is_up, ping_words, read_complaint
+from flowos.drivers.allocators.slurm import (
+    is_up,
+    munge_words,
+    ping_words,
+    read_complaint,
+    read_munge,
+)
+from flowos.engine._ask import which
 from flowos.engine._resource_manager import ResourceManager
 from flowos.model import SliceRefused
 
-_SLURM = ResourceManager("Slurm", read_complaint)
+_SLURM = ResourceManager("Slurm", read_complaint, "slurmctld, and munged on this machine, run")
 
 answer, answered = _SLURM.answer, _SLURM.answered
 
 _PING_SECONDS = 3.0
+_MUNGE_SECONDS = 6.0
+"""It is tried for 2.3 s before a command complains the first time."""
+
+
+class MungeGone(SliceRefused):
+    """No command of Slurm does anything before it is back."""
 
 
 def answers() -> bool:
@@ -17,3 +30,13 @@ def answers() -> bool:
         return is_up(answer(ping_words(), _PING_SECONDS).stdout.decode(errors="replace"))
     except SliceRefused:
         return False
+
+
+def refuse_without_munge() -> None:
+    """Raises MungeGone at once, where commands try for a minute by themselves."""
+    if which("scontrol") is None:  # what is asked next says so
+        return
+    said = answer(munge_words(_MUNGE_SECONDS))
+    complaint = read_munge(said.says)
+    if said.code != 0 and complaint:
+        raise MungeGone(f"{complaint}; see that munged on this machine runs")

@@ -1,5 +1,6 @@
 """A node of a Slurm job: what is started there is a step of the job."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Unpack
 
@@ -12,7 +13,7 @@ from flowos.engine.cluster._held_job import HeldJob
 from flowos.engine.launch._prepared import LaunchKeywords, PreparedLaunch, prepare
 from flowos.engine.slurm._commands import answer
 from flowos.engine.slurm._program_mpi import refuse_other_mpi
-from flowos.model import Environment, EnvironmentRefused, Launch, LaunchFailed, Pairs
+from flowos.model import CUDA, Environment, EnvironmentRefused, Launch, LaunchFailed, Pairs
 
 _MPI_OF = {
     "direct": "",
@@ -26,17 +27,17 @@ _BARE = runtime_named("bare")
 
 
 class SlurmNode(ClusterNode):
-    """slurmd: its address and port."""
+    """slurmd: gives its name, address and port."""
 
     def __init__(
         self,
         kept: KeptNode,
         allocation: HeldJob,
         config: SlurmConfig,
-        slurmd: tuple[str, int],
+        slurmd: Callable[[], tuple[str, str, int]],
         job: JobNodes,
     ) -> None:
-        super().__init__(kept, allocation, ("slurmd", *slurmd), job, "SLURM_")
+        super().__init__(kept, allocation, slurmd, job, ("SLURM_", CUDA))
         self._config = config
         self._types: tuple[str, ...] | None = None
 
@@ -53,6 +54,7 @@ class SlurmNode(ClusterNode):
             shares=launch.ranks == 1,
             binds=self._config.binds,
             in_image=launch.env.image is not None,
+            tells_gpus=CUDA not in dict(launch.variables),
         )
         runtime = _BARE if launch.env.image is None else self._environments.entering(launch.env)
         prepared = prepare(launch, runtime, self._session, srun, **options)

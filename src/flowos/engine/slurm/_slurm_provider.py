@@ -23,9 +23,11 @@ from flowos.drivers.allocators.slurm_nodes import (
     config_words,
     has_devices,
     job_words,
+    limited,
     read_addresses,
     read_config,
     read_job_devices,
+    read_job_memory,
     read_topology,
     refusal_of_topology,
     topology_words,
@@ -37,7 +39,7 @@ from flowos.engine.cluster._cluster_provider import ClusterProvider, of_jobs
 from flowos.engine.cluster._held_job import HeldJob
 from flowos.engine.cluster._shared_folder import base_of
 from flowos.engine.slurm._allocation import allocate
-from flowos.engine.slurm._commands import answered
+from flowos.engine.slurm._commands import answered, refuse_without_munge
 from flowos.engine.slurm._enclosing_job import enclosing_job, join
 from flowos.engine.slurm._leased import LeasedAllocation, allocate_leased, attached
 from flowos.engine.slurm._slurm_node import SlurmNode
@@ -75,16 +77,19 @@ class SlurmProvider(ClusterProvider):
     def _nodes_of(self, allocation: HeldJob, base: Path) -> tuple[SlurmNode, ...]:
         config = self._config().result()
         names = [kept.name for kept in allocation.nodes]
-        said = answered(addresses_words(names), str)
-        addresses = read_addresses(said)
-        devices = answered(job_words(allocation.job), read_job_devices) if has_devices(said) else {}
+        said = Later(partial(answered, addresses_words(names), str))
+        asks = config.memory or (config.devices and has_devices(said.result()))
+        given = answered(job_words(allocation.job), str) if asks else ""
+        devices, memory = read_job_devices(given), read_job_memory(given)
         job = JobNodes(base, self.pool.scratch)
         return tuple(
             SlurmNode(
-                replace(kept, devices=devices.get(kept.name, ())),
+                replace(
+                    limited(kept, memory.get(kept.name, 0)), devices=devices.get(kept.name, ())
+                ),
                 allocation,
                 config,
-                addresses.get(kept.name, (kept.name, SLURMD_PORT)),
+                partial(_slurmd, said, kept.name),
                 job,
             )
             for kept in allocation.nodes
@@ -121,6 +126,7 @@ class SlurmProvider(ClusterProvider):
         if job is None:
             return super()._possible(ask)
         try:
+            refuse_without_munge()
             left = job.now(ask).left_seconds
         except SliceRefused as error:
             raise self._refused(str(error)) from None
@@ -140,6 +146,7 @@ class SlurmProvider(ClusterProvider):
 
     def _suitable(self, ask: Ask) -> tuple[NodeInfo, ...]:
         """The nodes of the pool. Raises SliceRefused if what is asked for can never be had."""
+        refuse_without_munge()
         partition = self._partition()
         nodes = answered(nodes_words(partition.name), read_nodes)
         complaint = refusal(ask, partition) or too_few(self.pool, ask, nodes)
@@ -160,3 +167,12 @@ class SlurmProvider(ClusterProvider):
         if isinstance(found, str):
             raise SliceRefused(found)
         return found
+
+
+def _slurmd(said: Later[str], name: str) -> tuple[str, str, int]:
+    """Address and port on that node, too: they are asked for while the slice is used already."""
+    try:
+        addresses = read_addresses(said.result())
+    except SliceRefused:  # the controller fails
+        addresses = {}
+    return "slurmd", *addresses.get(name, (name, SLURMD_PORT))

@@ -16,6 +16,7 @@ import resource
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
+from errno import ENOMEM
 from typing import Any, cast
 
 from flowos.engine.workers._functions import dumps_by_value
@@ -30,6 +31,10 @@ _FILES_SHARE = 16
 Span = tuple[int, int]
 Wired = Any
 """A value in a message: itself if plain or short, else a tuple (body, spans, ...)."""
+
+Limit = tuple[int, str]
+"""(bytes, of what): the largest value that crosses."""
+NO_LIMIT: Limit = sys.maxsize, ""
 
 _forks = 0
 
@@ -53,6 +58,16 @@ def max_files() -> int:
     return max(1, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _FILES_SHARE)
 
 
+class TooLarge(Exception):  # noqa: N818 - reads as what it is
+    """A value that the other end cannot hold; in words."""
+
+    def __init__(self, size: int, limit: Limit) -> None:
+        super().__init__(
+            f"its {size} bytes are more than {limit[1]} of {limit[0]} bytes; give parts of it, or "
+            "write it to a file and give that (fo.File)"
+        )
+
+
 class Mapping(mmap.mmap):
     """A private, copy-on-write view of a memory file; `held` is let go when the last array is."""
 
@@ -67,13 +82,22 @@ class Mapping(mmap.mmap):
 
 
 class Slab:
-    """A memory file of ours, and our own shared mapping of it, through which we fill it."""
+    """A memory file of ours, and our own shared mapping of it, through which we fill it.
+
+    Raises MemoryError, OSError if there is none to be had.
+    """
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.fd = os.memfd_create("flowos")
-        os.ftruncate(self.fd, size)
-        self.memory = mmap.mmap(self.fd, size)
+        try:
+            os.ftruncate(self.fd, size)
+            self.memory = mmap.mmap(self.fd, size)
+        except OSError as error:
+            os.close(self.fd)
+            if error.errno == ENOMEM:
+                raise MemoryError(f"no memory for {size} bytes") from error
+            raise
 
     def close(self) -> None:
         self.memory.close()
@@ -84,22 +108,24 @@ class SlabPool:
     """Memory files that this process fills. Fresh pages are dear, so files given back are kept.
 
     first: files are numbered from here. keep_bytes bounds what is kept idle, most how many are
-    lent, and how many idle. When the last mapping of a file is gone, its number is appended to
-    `returned`, negated where the file must not be written again (a forked child may read it).
+    lent, and how many idle, limit the bytes of a value. When the last mapping of a file is gone,
+    its number is appended to `returned`, negated where the file must not be written again (a forked
+    child may read it).
     """
 
-    def __init__(self, first: int, keep_bytes: int, most: int) -> None:
+    def __init__(self, first: int, keep_bytes: int, most: int, limit: Limit = NO_LIMIT) -> None:
         self.returned: deque[int] = deque()
         self.lent: dict[int, Slab] = {}
         self._next = first
         self._keep_bytes = keep_bytes
         self._most = most
+        self._limit = limit
         self._idle: list[Slab] = []  # the longest idle first
 
     def parcel(self) -> "Parcel":
         """For the values of one message: in a file if one more may be lent, else in the message."""
         self._collect()
-        return Parcel(OUT_OF_BAND if len(self.lent) < self._most else sys.maxsize)
+        return Parcel(OUT_OF_BAND if len(self.lent) < self._most else sys.maxsize, self._limit)
 
     def take(self, size: int) -> tuple[int, Slab]:
         """A slab of at least `size` bytes, and its number for this once."""
@@ -110,9 +136,30 @@ class SlabPool:
             slab = Slab(capacity)
         else:
             self._idle.remove(slab)
+        number = self.number()
+        self.lent[number] = slab
+        return number, slab
+
+    def number(self) -> int:
+        """For memory that is read while a message is sent, and not lent."""
         self._next += 1
-        self.lent[self._next] = slab
-        return self._next, slab
+        return self._next
+
+    def lay(
+        self, parcel: "Parcel", stays: bool, by_descriptor: bool
+    ) -> tuple[int, list[tuple[Any, int]]]:
+        """The number of the file for a parcel's values, and what is sent of it.
+
+        stays: the values may be asked for again. by_descriptor: where it is sent shares our memory;
+        else what does not stay is sent from where the values are, as number 0.
+        """
+        if not parcel.size:
+            return 0, []
+        if not stays and not by_descriptor:
+            return 0, [(parcel.views(), parcel.size)]
+        number, slab = self.take(parcel.size)
+        parcel.fill(slab)
+        return number, [(slab.fd if by_descriptor else slab.memory, parcel.size)]
 
     def _collect(self) -> None:
         if not self.returned:
@@ -137,8 +184,9 @@ class SlabPool:
 class Parcel:
     """The values of one message. Their large buffers go together into one memory file."""
 
-    def __init__(self, out_of_band: int = OUT_OF_BAND) -> None:
+    def __init__(self, out_of_band: int = OUT_OF_BAND, limit: Limit = NO_LIMIT) -> None:
         self.size = 0
+        self._limit = limit
         self._large = out_of_band
         self._buffers: list[tuple[int, memoryview]] = []
 
@@ -146,6 +194,7 @@ class Parcel:
         """What stands for the value in the message: itself if plain or short, else (body, spans).
 
         A span is (start, end) in the message's memory file; an empty body is in the first one.
+        Raises TooLarge, and what pickle does; the parcel is as it was then.
         """
         kind = type(value)
         if kind in PLAIN or (kind in SHORT and len(cast(bytes, value)) < SHORT_BYTES):
@@ -156,12 +205,19 @@ class Parcel:
         except Exception:
             body, spans = b"__main__", []
         if b"__main__" in body:  # has the same name on both sides, and is not the same
-            self.size = mark[0]
-            del self._buffers[mark[1] :]
+            self._go_back(*mark)
             body, spans = self._pickle(value, dumps_by_value)
+        size = len(body) + sum(end - start for start, end in spans)
+        if size > self._limit[0]:
+            self._go_back(*mark)
+            raise TooLarge(size, self._limit)
         if len(body) >= self._large:
             return b"", (self._lay(memoryview(body)), *spans)
         return body, tuple(spans)
+
+    def _go_back(self, size: int, buffers: int) -> None:
+        self.size = size
+        del self._buffers[buffers:]
 
     def _pickle(self, value: object, dumps: Callable[..., bytes]) -> tuple[bytes, list[Span]]:
         spans: list[Span] = []
@@ -181,6 +237,14 @@ class Parcel:
         self._buffers.append((start, view))
         return start, self.size
 
+    def views(self) -> list[memoryview]:
+        """All bytes of the file, where they lie now."""
+        views, end = [], 0
+        for start, view in self._buffers:
+            views += [memoryview(bytes(start - end)), view] if start > end else [view]
+            end = start + view.nbytes
+        return views
+
     def fill(self, slab: Slab) -> None:
         for start, view in self._buffers:
             slab.memory[start : start + view.nbytes] = view
@@ -196,7 +260,6 @@ def unpack(
     if not spans:
         return pickle.loads(body)
     if type(fd) is not int:
-        fd.held = held
         views = [memoryview(fd)[start:end] for start, end in spans]
     elif Mapping.alive < max_files():
         mapping = Mapping(fd, size, access=mmap.ACCESS_COPY)

@@ -97,14 +97,16 @@ class WorkerBinding:
 
     def __init__(self) -> None:
         self._ours = os.sched_getaffinity(0)
-        self._variables: dict[str, str] = {}
+        self._before: dict[str, str | None] = {}
 
     def __call__(self, cores: Sequence[int], variables: Sequence[tuple[str, str]]) -> None:
         """All our threads: those of libraries may have been started before."""
-        for name in self._variables:
+        for name, value in self._before.items():
             os.environ.pop(name, None)
-        self._variables = dict(variables)
-        os.environ.update(self._variables)
+            if value is not None:
+                os.environ[name] = value
+        self._before = {name: os.environ.get(name) for name, _ in variables}
+        os.environ.update(variables)
         for thread in os.listdir("/proc/self/task"):  # noqa: PTH208 - pathlib is slow to import
             try:
                 os.sched_setaffinity(int(thread), self._ours.intersection(cores) or self._ours)

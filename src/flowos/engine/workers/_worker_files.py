@@ -9,8 +9,10 @@ import threading
 from pathlib import Path
 
 from flowos.engine._node import Node
+from flowos.engine.flow._folders import why_of
 from flowos.engine.flow._inside import Surroundings
 from flowos.engine.workers import stream_worker, worker
+from flowos.model import LaunchFailed
 
 _making = threading.Lock()
 
@@ -19,14 +21,20 @@ def worker_file(node: Node) -> Path:
     """The worker's file under a name that is seen in every environment; made once per session.
 
     Next to it lies cloudpickle, by which functions without a name cross: images seldom have it.
+    Raises LaunchFailed if it cannot be written.
     """
     folder = node.folder() / "python"
-    with _making:
-        if not folder.exists():
-            with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
-                made = Path(beside) / "python"
-                _fill(made)
-                made.rename(folder)
+    try:
+        with _making:
+            if not folder.exists():
+                with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
+                    made = Path(beside) / "python"
+                    _fill(made)
+                    made.rename(folder)
+    except (OSError, shutil.Error) as error:
+        raise LaunchFailed(
+            f"cannot write into {folder.parent}, which node {node.name} sees: {why_of(error)}"
+        ) from error
     return folder / Path(worker.__file__).name
 
 

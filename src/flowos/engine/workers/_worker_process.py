@@ -14,9 +14,9 @@ from typing import Any
 
 from flowos.engine.flow._lanes import RowTimes
 from flowos.engine.launch._running import RunningProcess
-from flowos.engine.workers import worker
 from flowos.engine.workers._blobs import Blob, Packed
 from flowos.engine.workers._functions import dumps
+from flowos.engine.workers._limits import limit_back
 from flowos.engine.workers._listeners import AnyChannel
 from flowos.engine.workers._worker_control import FIRST_WORD
 from flowos.engine.workers._worker_program import WorkerProgram
@@ -26,6 +26,8 @@ from flowos.model import Pairs
 
 owners = itertools.count(1)
 """Numbers of those that fill memory files, this process and its workers."""
+OWNER_SHIFT = 40
+"""A memory file's number, shifted right by this, is the number of the process that fills it."""
 
 _MODULES = (
     ("flowos.model", "_ports"),
@@ -80,15 +82,15 @@ class WorkerProcess:
 
     def greet(self, pipes: Sequence[int], keep_bytes: int, max_files: int) -> None:
         """Make it ours: it prints to `pipes`. EOFError, OSError where it is gone."""
+        first, limit = self._number << OWNER_SHIFT, limit_back(self._start.around.node)
         hello = {
-            "owner": self._number,
-            "keep_bytes": keep_bytes,
-            "max_files": max_files,
+            "pool": (first, keep_bytes, max_files, limit),
             "modules": _modules(),
             "in_image": self._start.around.in_image,
         }
         if isinstance(self._channel, StreamChannel):
             self._channel.on_output = partial(_print_to, pipes)
+            self._channel.arrivals.keep_bytes = keep_bytes
             self._channel.send(hello)
             return
         page = os.memfd_create("flowos-progress")
@@ -109,12 +111,13 @@ class WorkerProcess:
         return divmod(begun - 1, 1 << 32) if begun else None
 
     @property
-    def at(self) -> tuple[int, int]:
-        """The same while it runs, for other threads; on another node always the first."""
+    def at(self) -> tuple[int, int] | None:
+        """The same while it runs, for other threads; None on another node, which does not say."""
+        if not self._is_here:
+            return None
         begun = 0
-        if self._is_here:
-            with contextlib.suppress(ValueError):  # `forget` gives the page back
-                begun = self._progress[0]
+        with contextlib.suppress(ValueError):  # `forget` gives the page back
+            begun = self._progress[0]
         return divmod(max(0, begun - 1), 1 << 32)
 
     @property
@@ -198,9 +201,10 @@ class WorkerProcess:
         if place is None:
             place = places[blob.number] = len(files)
             files.append((blob.number, blob.size))
-            if blob.number >> worker.OWNER_SHIFT != self._number:
+            if blob.number >> OWNER_SHIFT != self._number:
                 sent.append((blob.fd, blob.size))
-        self._held[blob.number] = (blob, self._held.get(blob.number, (blob, 0))[1] + 1)
+        if self._is_here or blob.number >> OWNER_SHIFT == self._number:  # else it has bytes
+            self._held[blob.number] = (blob, self._held.get(blob.number, (blob, 0))[1] + 1)
         return value.body, value.spans, place
 
     def _let_go(self, number: int) -> None:

@@ -20,10 +20,11 @@ class WorkerProgram:
     """A schedule as it is sent.
 
     functions, with the label of the first task that uses each; types: port types of results.
-    stages: number -> (empty registers, steps, returns), where a step is (function, inputs, outputs,
-    types, keywords). Instead of a function, a cond has (takes, flows) and a loop (state,
+    stages: number -> (empty registers, steps, returns, stays), where a step is (function, inputs,
+    outputs, types, keywords). Instead of a function, a cond has (takes, flows) and a loop (state,
     max_rounds, until, flows), where a flow is (number of its first step, constants, steps,
-    returns). steps: those of each stage by their numbers, first its own, then those within.
+    returns). stays: workers may get its results again. steps: those of each stage by their numbers,
+    first its own, then those within.
     constants: what fills the registers after the stage's inputs. kept: see `kept_slots`; their
     values can stay as they came.
     limits: seconds of the stages that have a time limit; such a task is a stage of its own.
@@ -34,7 +35,7 @@ class WorkerProgram:
         self.functions: list[Function] = []
         self.labels: list[str] = []
         self.types: list[object] = []
-        self.stages: dict[int, tuple[int, list[Any], tuple[int, ...]]] = {}
+        self.stages: dict[int, tuple[int, list[Any], tuple[int, ...], bool]] = {}
         self.steps: dict[int, list[Placed]] = {}
         self.constants: dict[int, tuple[object, ...]] = {}
         self.limits: dict[int, float] = {}
@@ -116,7 +117,8 @@ class WorkerProgram:
             self.limits[stage.number] = body.limit_seconds
         placed = self.steps[stage.number] = []
         _, steps = self._program(stage.steps, placed, ())
-        self.stages[stage.number] = (len(stage.constants) - count, steps, stage.returns)
+        empty, stays = len(stage.constants) - count, bool(self.kept[stage.number])
+        self.stages[stage.number] = (empty, steps, stage.returns, stays)
 
     def _program(
         self, steps: Sequence[Step], placed: list[Placed], around: tuple[int, ...]

@@ -57,19 +57,22 @@ class Start:
     @property
     def launch(self) -> Launch:
         """Of a worker, but for the path of its socket."""
-        inside = self.around.in_image
-        python = "python3" if inside else self.python
         file = Path(worker.__file__)
-        if inside or not self.around.node.is_here:
+        if self.around.in_image or not self.around.node.is_here:
             file = worker_file(self.around.node)
         if not self.around.node.is_here:
             file = file.with_name(Path(stream_worker.__file__).name)
         return Launch(
-            argv=(*_argv(python), "-u", str(file)),
+            argv=(*_argv(self.command), "-u", str(file)),
             env=self.around.env,
             variables=_variables(self),
-            cwd=self.around.inside(_folder()) or Path("/tmp"),
+            cwd=self.around.inside(self.around.folder or _folder()) or Path("/tmp"),
         )
+
+    @property
+    def command(self) -> str:
+        """Of the Python that runs them."""
+        return "python3" if self.around.in_image else self.python
 
     @property
     def path(self) -> list[str | None]:
@@ -194,7 +197,7 @@ def _why_not_started(start: Start, outcome: Outcome) -> str:
         return (
             f"image {start.around.named}: Python tasks need a python3 in it: {outcome.end.reason}"
         )
-    theirs = _version_inside(start) if start.around.in_image else ""
+    theirs = _version_of(start) if start.around.in_image or start.where else ""
     if theirs and theirs != ".".join(map(str, sys.version_info[:2])):
         return _other_python(start, theirs)
     where = f"image {start.around.named}: " if start.around.in_image else ""
@@ -204,10 +207,10 @@ def _why_not_started(start: Start, outcome: Outcome) -> str:
     return f"{where}a worker process could not start{there}: {_end_text(outcome)}"
 
 
-def _version_inside(start: Start) -> str:
-    """A Python that is too old to read the worker's file can still tell its version."""
+def _version_of(start: Start) -> str:
+    """A Python that is too old to read the worker's file can still say its version; "" if none."""
     say = "import sys; print('%d.%d' % sys.version_info[:2])"
-    launch = replace(start.launch, argv=("python3", "-c", say), limit_seconds=START_SECONDS)
+    launch = replace(start.launch, argv=(start.command, "-c", say), limit_seconds=START_SECONDS)
     outcome = start.around.node.prepare(launch).run()
     return outcome.stdout.decode(errors="replace").strip() if outcome.ok else ""
 

@@ -24,7 +24,7 @@ from typing import Any
 HEAD = struct.Struct("<BHQ")
 """Of a frame: its kind, how many files follow, bytes of the body; then the bytes of each file."""
 MESSAGE, STDOUT, STDERR = range(3)
-BUFFER_BYTES = 1 << 16
+BUFFER_BYTES = 1 << 17
 RECORD_BYTES = 1 << 14
 AWAKE_SECONDS = 2e-4
 """How long a reader looks for a message before it sleeps: a hop with TLS takes about 80 us."""
@@ -47,8 +47,8 @@ KEEPALIVE = (
 """A node that is gone is noticed after 3 s, or after 2.5 s while something is on the way to it."""
 
 OnOutput = Callable[[int, bytes], None]
-SentFile = tuple[int | mmap.mmap, int]
-"""A descriptor or memory, and how many bytes of it."""
+SentFile = tuple[int | mmap.mmap | Sequence[memoryview], int]
+"""A descriptor or memory, and how many bytes of it; or all bytes of several views."""
 
 
 def ignore_output(stream: int, data: bytes) -> None:
@@ -174,12 +174,53 @@ class TlsStream:
 
 
 class Arrived(mmap.mmap):
-    """A file that came over a connection, in memory of ours; `held` is let go with it.
+    """A file that came over a connection, in memory of ours, which may be larger."""
 
-    New pages of a memory file take as long as all else that brings a large array here.
+
+class Arrivals:
+    """Memory for what comes. New pages take as long as all else that brings a large array here: it
+    is kept, and taken again once no value lies in it.
+
+    keep_bytes: how many at most; it may be changed.
     """
 
-    held: object = None
+    def __init__(self, keep_bytes: int = 0) -> None:
+        self.keep_bytes = keep_bytes
+        self._kept: list[Arrived] = []  # the longest not taken first
+
+    def take(self, size: int) -> Arrived:
+        """At least so many bytes, whatever stands in them."""
+        capacity = 1 << max(0, size - 1).bit_length()  # untouched pages cost nothing
+        file = self._idle(capacity) or _anonymous(capacity)
+        self._kept.append(file)
+        while sum(map(len, self._kept)) > self.keep_bytes:
+            self._kept.pop(0)
+        return file
+
+    def _idle(self, capacity: int) -> Arrived | None:
+        for at in range(len(self._kept)):
+            if len(self._kept[at]) == capacity and _references(self._kept, at) == _UNUSED:
+                return self._kept.pop(at)
+        return None
+
+
+def _references(things: Sequence[object], at: int) -> int:
+    return sys.getrefcount(things[at])
+
+
+_UNUSED = _references([object()], 0)
+"""Of what is in a list, and nowhere else. Arrays and views refer to the memory that they lie in."""
+
+
+def _anonymous(size: int) -> Arrived:
+    try:
+        file = Arrived(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"no memory for {size} bytes") from error
+    if size >= HUGE_PAGE_BYTES:
+        with contextlib.suppress(OSError):  # a kernel without them
+            file.madvise(mmap.MADV_HUGEPAGE)
+    return file
 
 
 class StreamChannel:
@@ -187,12 +228,16 @@ class StreamChannel:
 
     Raises ConnectionError or EOFError if the other end is gone.
     on_output: gets what the other end sends on of what is printed there, while one is awaited.
+    arrivals: memory for files that come.
     """
+
+    passes_descriptors = False
 
     def __init__(self, stream: TlsStream, on_output: OnOutput = ignore_output) -> None:
         self._stream = stream
         self.sock = stream.sock
         self.on_output = on_output
+        self.arrivals = Arrivals()
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
         self._start = self._end = 0
 
@@ -206,11 +251,11 @@ class StreamChannel:
             if self._start == self._end:
                 self._stream.meet_awake()
             kind, count, length = HEAD.unpack(self._take(HEAD.size, until))
-            sizes = bytes(self._take(8 * count, until)) if count else b""
+            sizes = struct.unpack(f"<{count}Q", self._take(8 * count, until)) if count else ()
             body = self._take(length, until)
             if kind == MESSAGE:
                 message = pickle.loads(body)
-                return message, [self._file(n, until) for (n,) in struct.iter_unpack("<Q", sizes)]
+                return message, [self._file(size, until) for size in sizes]
             self.on_output(kind, bytes(body))
 
     def close(self) -> None:
@@ -222,34 +267,32 @@ class StreamChannel:
             head += struct.pack(f"<{len(files)}Q", *(size for _, size in files))
         self._stream.write(head + body)
         for file, size in files:
-            if isinstance(file, mmap.mmap):
-                self._stream.write(memoryview(file)[:size])
+            if isinstance(file, int):
+                with (
+                    mmap.mmap(file, size, access=mmap.ACCESS_READ) as memory,
+                    memoryview(memory) as view,
+                ):
+                    self._stream.write(view)
                 continue
-            with (
-                mmap.mmap(file, size, access=mmap.ACCESS_READ) as memory,
-                memoryview(memory) as view,
-            ):
+            for view in [memoryview(file)[:size]] if isinstance(file, mmap.mmap) else file:
                 self._stream.write(view)
 
     def _file(self, size: int, until: float | None) -> Arrived:
-        file = Arrived(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        if size >= HUGE_PAGE_BYTES:
-            with contextlib.suppress(OSError):  # a kernel without them
-                file.madvise(mmap.MADV_HUGEPAGE)
-        with memoryview(file) as view:
+        file = self.arrivals.take(size)
+        with memoryview(file) as whole, whole[:size] as view:
             self._fill(view, until)
         return file
 
     def _take(self, size: int, until: float | None) -> memoryview:
         """So many bytes; the buffer may hold them, so they are there until the next read."""
-        if size and self._start == self._end:
-            self._start = 0
+        start = self._start
+        if start == self._end and size:
+            start = self._start = 0
             self._end = self._read(self._buffer, until) if size < BUFFER_BYTES else 0
-        end = self._start + size
+        end = start + size
         if end <= self._end:
-            taken = self._buffer[self._start : end]
             self._start = end
-            return taken
+            return self._buffer[start:end]
         taken = memoryview(bytearray(size))
         self._fill(taken, until)
         return taken
@@ -285,21 +328,25 @@ class RelayingChannel(StreamChannel):
         super().__init__(stream)
         self._readers = dict(zip(readers, (STDOUT, STDERR), strict=True))
         self._printed = self._poll_of_readers()
-        self._awaited = threading.Event()
         self._using = threading.Lock()
+        """Ours while the engine awaits nothing, and while an answer is sent."""
+        self._using.acquire()
+        self._awaited = False
         threading.Thread(target=self._relay, daemon=True).start()
 
     def send(self, message: object, files: Sequence[SentFile] = ()) -> None:
-        with self._using:
-            self._awaited.clear()
-            if self._printed.poll(0):
-                self._drain()
-            super().send(message, files)
+        if self._awaited:
+            self._using.acquire()
+            self._awaited = False
+        if self._printed.poll(0):
+            self._drain()
+        self._send(MESSAGE, pickle.dumps(message, 5), files)
 
     def receive(self, seconds: float | None = None) -> tuple[Any, list[Arrived]]:
         message, files = super().receive(seconds)
-        if isinstance(message, tuple) and message[0] in ANSWERED:
-            self._awaited.set()
+        if type(message) is tuple and message[0] in ANSWERED:
+            self._awaited = True
+            self._using.release()
         return message, files
 
     def _poll_of_readers(self) -> select.poll:
@@ -312,13 +359,11 @@ class RelayingChannel(StreamChannel):
         printed = self._poll_of_readers()  # two threads may not use one
         while True:
             printed.poll()
-            self._awaited.wait()
             with self._using:
-                if self._awaited.is_set():
-                    try:
-                        self._drain()
-                    except OSError:  # the engine is gone, or we are
-                        return
+                try:
+                    self._drain()
+                except OSError:  # the engine is gone, or we are
+                    return
 
     def _drain(self) -> None:
         """One read takes all that a pipe holds."""
@@ -342,6 +387,8 @@ def main(host: str, port: str, pem: str) -> None:
         worker.Worker(channel, hello, PAGE_FD).serve()
     except (EOFError, ConnectionError):
         return
+    except MemoryError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

@@ -28,8 +28,6 @@ AWAKE_SECONDS = 5e-5
 MAX_POLL_MILLISECONDS = 2**31 - 1
 OWN_PATH = [path for path in sys.path if path != os.path.dirname(__file__)]  # noqa: PTH120
 """Where this Python finds modules by itself: without the folder of this file."""
-OWNER_SHIFT = 40
-"""A memory file's number, shifted right by this, is the number of the process that fills it."""
 
 
 class Channel:
@@ -39,6 +37,8 @@ class Channel:
     pickle longer than PACKET crosses in a memory file, the first descriptor; its packet then
     holds the length.
     """
+
+    passes_descriptors = True
 
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(True)  # whatever socket.setdefaulttimeout was given
@@ -116,7 +116,7 @@ class Channel:
         self.sock.close()
 
 
-def _memory_file(content: bytes | mmap.mmap) -> int:
+def _memory_file(content: bytes | memoryview) -> int:
     fd = os.memfd_create("flowos-message")
     view = memoryview(content)
     while view:
@@ -139,7 +139,7 @@ class Worker:
         """Become the engine's: its page of progress, its modules."""
         self.channel = channel
         self.functions: dict[int, Callable[..., Any]] = {}
-        self.stages: dict[int, tuple[int, list[Any], Sequence[int]]] = {}
+        self.stages: dict[int, tuple[int, list[Any], Sequence[int], bool]] = {}
         self.gone: list[int] = []
         self.progress = memoryview(mmap.mmap(page, mmap.PAGESIZE)).cast("Q")
         os.close(page)
@@ -156,9 +156,9 @@ class Worker:
         inside: Any = sys.modules["flowos.engine.workers._worker_control"]
         self.bind = inside.WorkerBinding()
         self.inside = inside.WorkerControl(self._operation, self._run_steps, self.progress, Failed)
-        self.pool = self.values.SlabPool(
-            hello["owner"] << OWNER_SHIFT, hello["keep_bytes"], hello["max_files"]
-        )
+        self.pool = self.values.SlabPool(*hello["pool"])
+        if not channel.passes_descriptors:
+            _, channel.arrivals.keep_bytes, *_ = hello["pool"]
         if hello["in_image"]:
             sys.modules["flowos.engine.workers._old_numpy"].meet_new_names()
 
@@ -195,9 +195,9 @@ class Worker:
                 problems[number] = self.errors.line(error)
         if not problems:
             types_ = pickle.loads(types)
-            for number, (empty, steps, returns) in new.items():
+            for number, (empty, steps, *rest) in new.items():
                 program = [self._operation(types_, step, i) for i, step in enumerate(steps)]
-                self.stages[number] = (empty, program, returns)
+                self.stages[number] = (empty, program, *rest)
         return problems
 
     def _operation(self, known: Any, step: Sequence[Any], number: int) -> tuple[Any, ...]:
@@ -218,7 +218,7 @@ class Worker:
         files: list[tuple[int, int]],
         batch: list[Any],
         seconds: float | None,
-    ) -> tuple[object, Sequence[tuple[int, int]]]:
+    ) -> tuple[object, Sequence[tuple[Any, int]]]:
         """Run stages one after the other.
 
         files: (number, size) of those that values lie in; fds are of those that are not ours.
@@ -233,11 +233,8 @@ class Worker:
         failed, before = self._run_stages(parcel, batch, results, seconds)
         ended = time.perf_counter()
         times = ended - began, ended - before, time.thread_time() - worked
-        number, sent = 0, list[tuple[int, int]]()
-        if parcel.size:
-            number, slab = self.pool.take(parcel.size)
-            parcel.fill(slab)
-            sent.append((slab.fd, parcel.size))
+        stays = any(self.stages[number][-1] for number, _ in batch)
+        number, sent = self.pool.lay(parcel, stays, self.channel.passes_descriptors)
         answer = ((number, parcel.size), results, failed, times)
         for fd in fds:
             if type(fd) is int:
@@ -245,8 +242,7 @@ class Worker:
         fds.clear()
         batch.clear()
         del parcel
-        gone = self.gone[:]
-        del self.gone[: len(gone)]
+        gone = [self.gone.pop() for _ in range(len(self.gone))]
         return (gone, *answer), sent
 
     def _run_stages(
@@ -274,21 +270,22 @@ class Worker:
         used = [v[2] for _, values in batch for v in values if type(v) is tuple and v[1]]
         opened = []
         for place, (number, size) in enumerate(files):
-            slab = self.pool.lent.get(number)
-            fd = slab.fd if slab else next(others)
-            if type(fd) is not int and used.count(place) > 1:  # each maps its own
-                fd = _memory_file(fd)
+            fd = slab.fd if (slab := self.pool.lent.get(number)) else next(others)
+            came = type(fd) is not int  # as bytes, for it alone
+            if came and used.count(place) > 1:  # each maps its own
+                fd = _memory_file(memoryview(fd)[:size])
                 fds.append(fd)
-            opened.append((fd, size, number))
+            opened.append((fd, size, 0 if came else number))
         for _, values in batch:
             for i, value in enumerate(values):
                 if type(value) is tuple and value[1]:
                     body, spans, file = value
                     fd, size, number = opened[file]
-                    values[i] = (body, spans, fd, size, self.values.MappingGone(number, self.gone))
+                    gone = self.values.MappingGone(number, self.gone) if number else None
+                    values[i] = (body, spans, fd, size, gone)
 
     def _run_stage(self, parcel: Any, place: int, number: int, values: list[Any]) -> list[Any]:
-        empty, program, returns = self.stages[number]
+        empty, program, returns, _ = self.stages[number]
         self.progress[0] = place + 1
         try:
             unpack = self.values.unpack
@@ -305,7 +302,8 @@ class Worker:
             except BaseException as error:
                 step = max(i for i, s in enumerate(program) if register in s[4])
                 port = program[step][4].index(register)
-                text = self.errors.line(error)
+                large = isinstance(error, self.values.TooLarge)
+                text = str(error) if large else self.errors.line(error)
                 raise Failed(place >> 32, step, "unsendable", port, text) from None
         return results
 
@@ -393,6 +391,8 @@ def main() -> None:
         Worker(channel, hello, page).serve()
     except (EOFError, ConnectionError):
         return
+    except MemoryError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from flowos.model import Pool, SliceRecord
+from flowos.report._storage_text import tier_words
 from flowos.report._words import counted
 from flowos.report.page._marks import seconds_of
 from flowos.report.page._markup import Markup, join, tag
@@ -56,5 +57,7 @@ def _facts(pool: Pool) -> tuple[tuple[str, str], ...]:
         ("Queue", pool.queue),
         ("Parallel environment", pool.pe),
         ("Shared folder", pool.shared),
+        ("It promises", tier_words(pool.shared_tier) if pool.shared_tier else ""),
         ("Own storage of nodes", pool.scratch),
+        ("Each promises", tier_words(pool.scratch_tier) if pool.scratch_tier else ""),
     )

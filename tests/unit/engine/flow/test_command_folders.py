@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from flowos.engine import here
-from flowos.engine.flow._commands import Folders
+from flowos.engine.flow._folders import Folders
 from flowos.model import Cancelled
 
 

@@ -22,15 +22,21 @@ import numpy as np
 LIMIT = 3
 TABLE = {"a": [1, 2]}
 
+class Kind(type):
+    def share(cls):
+        return 0.25
+
 @dataclass
-class Model:
+class Model(metaclass=Kind):
     slope: float = 2.0
 
     def at(self, x):
         return self.slope * x
 
 def helper(x):
-    return x + LIMIT
+    return x + LIMIT * helper.weight
+
+helper.weight = 1.5
 
 @functools.lru_cache
 def slow(x):
@@ -90,6 +96,8 @@ def test_the_place_in_a_file_and_comments_do_not_count(code: Callable[..., Any])
         ("LIMIT = 3", "LIMIT = 4"),
         ('"a": [1, 2]', '"a": [1, 3]'),
         ("return x + LIMIT", "return x - LIMIT"),
+        ("helper.weight = 1.5", "helper.weight = 2.5"),
+        ("return 0.25", "return 0.75"),
         ("return x * 2", "return x * 3"),
         ("return self.slope * x", "return self.slope + x"),
         ("slope: float = 2.0", "slope: float = 2.5"),

@@ -2,8 +2,10 @@
 
 import os
 import random
+import resource
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -363,3 +365,16 @@ def test_what_is_no_journal_is_refused_and_left_alone(at: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_refused() -> None:
     with pytest.raises(SliceRefused, match=r"journal /proc/no/such: it cannot be opened: "):
         Journal(Path("/proc/no/such"))
+
+
+def test_a_copy_for_which_there_is_no_room_is_an_error_and_not_a_part(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
+        file.write(bytes(2 << 20))
+        file.flush()
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, hard))
+        try:
+            with pytest.raises(OSError, match="File too large"):
+                copy_file(Path(file.name), tmp_path / "copy")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

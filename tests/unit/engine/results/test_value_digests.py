@@ -92,6 +92,7 @@ DIFFERENT: list[Any] = [
     {},
     set(),
     frozenset({1}),
+    {1},
     (1, 2),
     [1, 2],
     [[1], 2],

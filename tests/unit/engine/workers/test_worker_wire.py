@@ -11,8 +11,17 @@ from typing import Any
 
 import pytest
 
+from flowos.engine.workers._blobs import Unpackable, pack
 from flowos.engine.workers._functions import by_value, facts_of, named
-from flowos.engine.workers._values import OUT_OF_BAND, MappingGone, Parcel, SlabPool, unpack
+from flowos.engine.workers._values import (
+    OUT_OF_BAND,
+    MappingGone,
+    Parcel,
+    Slab,
+    SlabPool,
+    TooLarge,
+    unpack,
+)
 from flowos.engine.workers.worker import AWAKE_SECONDS, FDS_PER_PACKET, PACKET, Channel
 
 Pair = tuple[Channel, Channel]
@@ -243,6 +252,31 @@ def test_a_pool_keeps_no_more_idle_than_it_may() -> None:
     pool.returned.append(number)
     pool.close()
     assert open_files() == before
+
+
+def test_memory_that_is_not_to_be_had_is_said_and_leaves_no_file() -> None:
+    pool, before = SlabPool(0, 1 << 20, 8), open_files()
+    with pytest.raises(MemoryError, match=f"no memory for {1 << 47} bytes"):
+        pool.take(1 << 47)
+    assert open_files() == before
+
+    def take(_: int) -> tuple[int, Slab]:
+        return pool.take(1 << 47)
+
+    with pytest.raises(Unpackable) as refused:
+        pack([1, Large(bytearray(OUT_OF_BAND))], pool.parcel, take, pool)
+    assert refused.value.args == (1, f"no memory for {1 << 47} bytes")
+
+
+def test_a_value_over_the_limit_leaves_the_parcel_as_it_was() -> None:
+    parcel = Parcel(limit=(OUT_OF_BAND, "the memory of n1"))
+    kept = parcel.add(Large(bytearray(OUT_OF_BAND - 1000)))
+    size = parcel.size
+    for large in (Large(bytearray(OUT_OF_BAND)), "x" * (OUT_OF_BAND + 1)):
+        with pytest.raises(TooLarge, match=r"its 65\d+ bytes are more than the memory of n1"):
+            parcel.add(large)
+    assert parcel.size == size
+    assert kept
 
 
 def open_files() -> set[str]:

@@ -1,0 +1,112 @@
+"""Runs on the nodes of a slice: begun on one, and anew on another if they were lost with it."""
+
+import time
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING
+
+from flowos.engine._held_ends import lost_with
+from flowos.engine._node import Node
+from flowos.engine._waiting_run import WaitingRun
+from flowos.engine._warm_nodes import WarmNodes
+from flowos.engine.flow._freed import Freed
+from flowos.engine.flow._slice import Slice
+from flowos.model import Flow, WorkerLost
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+MAX_LOST = 3
+"""A run that loses more nodes may be what ends them."""
+
+
+class HeldRuns(Freed):
+    """Which node takes a run, and whether one begins anew, the slice says."""
+
+    _warm: WarmNodes
+
+    def _begun(self, flow: Flow) -> tuple[Node, Slice]:
+        """The node of the next run, which counts as one there, and the flow ready on it."""
+        raise NotImplementedError
+
+    def _over_at(self, node: Node) -> None:
+        """A run there is over."""
+        raise NotImplementedError
+
+    def _goes_on(self, node: Node | str, lost: int = 1) -> bool:
+        """Whether what was lost there begins anew on another node."""
+        raise NotImplementedError
+
+    def run(self, flow: Flow, /, *values: object, **named: object) -> list[object]:
+        """Run a flow once, on one of the nodes. Raises what `Slice.run` does.
+
+        A flow is made ready on a node when it first runs there, and stays so until `free`. A run
+        that is lost with its node begins anew on another one, from the first task on.
+        """
+        attempt = 1
+        for lost in count(1):
+            node, on = self._begun(flow)
+            began = time.monotonic()
+            try:
+                return on.run_attempt(attempt, values, named)
+            except WorkerLost as error:
+                if not (error.requeue and self._goes_on(lost_with(node, error), lost)):
+                    raise
+                attempt += error.attempts
+            finally:
+                self._over_at(node)
+                self._warm.ran(flow, began)
+        raise AssertionError
+
+    def submit(self, flow: Flow, /, *values: object, **named: object) -> "Future[list[object]]":
+        """Begin a run on one of the nodes and do not wait. See `Slice.submit`, and `run`."""
+        node, on = self._begun(flow)
+        return self._followed(node, on, values, named)
+
+    def _followed(
+        self, node: Node, on: Slice, values: tuple[object, ...], named: dict[str, object]
+    ) -> WaitingRun:
+        """It has begun there. Raises why it cannot."""
+        begun = self._submitted(node, on, 1, values, named)
+        run = WaitingRun(self, on.flow, values, named)
+        run.begin(node, lambda: begun)
+        return run
+
+    def begin_anew(self, run: WaitingRun, error: WorkerLost) -> bool:
+        """See `RunHost`."""
+        may = error.requeue and self._goes_on(lost_with(run.node, error), run.lost)
+        return may and self._restart(run)
+
+    def _restart(self, run: WaitingRun) -> bool:
+        node, on = self._begun(run.flow)
+        self._begin_there(run, node, on)
+        return True
+
+    def _begin_there(self, run: WaitingRun, node: Node, on: Slice) -> None:
+        given = (run.attempt, run.values, run.named)
+        if not run.begin(node, partial(self._submitted, node, on, *given)):
+            self._over_at(node)
+
+    def _submitted(
+        self,
+        node: Node,
+        on: Slice,
+        attempt: int,
+        values: tuple[object, ...],
+        named: dict[str, object],
+    ) -> "Future[list[object]]":
+        began = time.monotonic()
+        try:
+            run = on.submit_attempt(attempt, values, named)
+        except BaseException:
+            self._over_at(node)
+            raise
+        run.add_done_callback(lambda _: self._over_at(node))
+        run.add_done_callback(lambda _: self._warm.ran(on.flow, began))
+        return run
+
+    async def arun(self, flow: Flow, /, *values: object, **named: object) -> list[object]:
+        """`run` for asyncio. See `Slice.arun`."""
+        from flowos.engine.flow._submitted import awaited
+
+        return await awaited(self.submit(flow, *values, **named))

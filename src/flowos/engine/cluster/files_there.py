@@ -1,0 +1,62 @@
+"""What a node is asked about files. Standard library only: this runs there, and here."""
+
+import hashlib
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+OTHER = "other"
+
+
+def mark_of(path: str) -> str:
+    """A file's size and time of change; of a folder those of all in it. Equal is the same file.
+
+    "" if it cannot be read; OTHER if it is neither.
+    """
+    try:
+        about = os.stat(path)  # noqa: PTH116 - one call
+        if stat.S_ISREG(about.st_mode):
+            with open(path, "rb", 0) as file:  # noqa: PTH123 - NFS looks anew when one is opened
+                return _mark(os.fstat(file.fileno()))
+        return _mark_of_folder(Path(path)) if stat.S_ISDIR(about.st_mode) else OTHER
+    except OSError:
+        return ""
+
+
+def _mark(about: os.stat_result) -> str:
+    return f"{about.st_size} {about.st_mtime_ns}"
+
+
+def _mark_of_folder(folder: Path) -> str:
+    found = hashlib.sha256()
+    for entry in _entries(folder):
+        found.update(entry)
+    return f"folder {found.hexdigest()}"
+
+
+def _entries(folder: Path) -> Iterator[bytes]:
+    for path in sorted(folder.iterdir()):
+        about = path.lstat()
+        name = os.fsencode(path.name)
+        if stat.S_ISLNK(about.st_mode):
+            yield b"link %b %b\0" % (name, os.fsencode(path.readlink()))
+        elif stat.S_ISDIR(about.st_mode):
+            yield b"folder %b\0" % name
+            yield from _entries(path)
+            yield b"end\0"
+        else:
+            yield b"file %b %b\0" % (name, _mark(about).encode())
+
+
+def copy_to(path: str, to: str) -> str:
+    """Copy a file or folder, with its times. Why it cannot be, or ""."""
+    try:
+        if os.path.isdir(path):  # noqa: PTH112 - texts
+            shutil.copytree(path, to, symlinks=True)
+        else:
+            shutil.copy2(path, to)
+    except (OSError, shutil.Error) as error:
+        return getattr(error, "strerror", None) or str(error)
+    return ""

@@ -1,0 +1,63 @@
+"""`flowos pools`: the pools of flowos.toml, and what there is of each."""
+
+from dataclasses import dataclass, replace
+
+from flowos.engine import provider_of, slurm_users
+from flowos.model import (
+    FlowosError,
+    NodeInfo,
+    Pool,
+    PoolStorage,
+    PoolUser,
+    Promise,
+    VmSize,
+)
+from flowos.operations.environment import environment
+from flowos.operations.pool_storage import storage_of
+from flowos.operations.settings_file import NAME, load_settings, settings_file
+from flowos.operations.vm_sizes import size_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolState:
+    """A pool, and after a check its nodes, or why it cannot be used.
+
+    users: of a cluster's nodes; not_accounted: why it is not known what they used. size: what the
+    catalogue says of its nodes; promises: that and what each node has, by its name.
+    """
+
+    pool: Pool
+    nodes: tuple[NodeInfo, ...] = ()
+    refused: str = ""
+    users: tuple[PoolUser, ...] = ()
+    not_accounted: str = ""
+    storage: tuple[PoolStorage, ...] = ()
+    size: VmSize | None = None
+    promises: tuple[tuple[str, tuple[Promise, ...]], ...] = ()
+
+
+def pools(*, check: bool = False, url: str | None = None) -> tuple[PoolState, ...]:
+    """The pools of the settings. check: query the nodes of each. url: of the store, which has what
+    was measured of their storage."""
+    found, file = load_settings(), str(settings_file() or NAME)
+    states = (PoolState(pool=pool, size=size_of(pool, found.sizes, file)) for pool in found.pools)
+    return tuple(_checked(state, url) if check else state for state in states)
+
+
+def _checked(state: PoolState, url: str | None) -> PoolState:
+    pool = state.pool
+    try:
+        environment(pool.env)
+        nodes = provider_of(pool).nodes()
+        users, why = slurm_users(pool) if pool.kind == "slurm" else ((), "")
+    except FlowosError as error:
+        return replace(state, refused=str(error))
+    size = state.size
+    return replace(
+        state,
+        nodes=nodes,
+        users=users,
+        not_accounted=why,
+        storage=storage_of(pool, nodes, url),
+        promises=tuple((node.name, size.promises(node)) for node in nodes) if size else (),
+    )
