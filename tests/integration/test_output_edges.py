@@ -244,3 +244,59 @@ def test_an_interrupt_that_another_thread_hears_ends_a_wait(tmp_path: Path) -> N
     words = command(("run", str(tmp_path / "flow.py"), "n=1"), tmp_path)
     done = subprocess.run(words, capture_output=True, text=True, timeout=100)
     assert (done.returncode, done.stderr) == (130, "flowos run: interrupted\n")
+
+
+PRINTS = """
+import time
+import flowos as fo
+
+@fo.task
+def say(n: fo.int64) -> fo.int64:
+    for each in range(200_000):
+        print(each, flush=True)
+        time.sleep(0.01)
+    return n
+
+flow = fo.flow_output(say(fo.flow_input("n", fo.int64)))
+"""
+
+
+@pytest.mark.parametrize("workers", ["thread", "process", "inline"])
+def test_a_task_whose_prints_nobody_reads_ends_the_command_quietly(
+    workers: str, tmp_path: Path
+) -> None:
+    (tmp_path / "flow.py").write_text(PRINTS)
+    words = command(("run", str(tmp_path / "flow.py"), "n=1", "--workers", workers), tmp_path)
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as it:
+        assert it.stdout
+        assert it.stdout.readline() == "0\n"
+        it.stdout.close()
+        assert it.stderr
+        assert (it.stderr.read(), it.wait(100)) == ("", 141)
+
+
+@pytest.mark.parametrize("workers", ["thread", "process"])
+def test_a_task_whose_prints_a_full_disk_does_not_take_ends_the_command(
+    workers: str, tmp_path: Path
+) -> None:
+    (tmp_path / "flow.py").write_text(PRINTS)
+    words = command(("run", str(tmp_path / "flow.py"), "n=1", "--workers", workers), tmp_path)
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, timeout=100)
+    why = "standard output cannot be written: No space left on device"
+    assert (done.returncode, done.stderr) == (3, f"flowos run: {why}\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_exit_code_says_which_signal_ended_a_command(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    (tmp_path / "flow.py").write_text(PRINTS)
+    words = command(("run", str(tmp_path / "flow.py"), "n=1"), tmp_path)
+    running = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert running.stdout
+    assert running.stdout.readline() == "0\n"
+    running.send_signal(number)
+    _, said = running.communicate(timeout=100)
+    word = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
+    assert (running.returncode, said) == (128 + number, f"flowos run: {word}\n")

@@ -52,6 +52,10 @@ def test_the_file_that_is_named_counts_before_the_folders_and_ones_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert settings_file() is None
+    Path("flowos.toml").mkdir()
+    with pytest.raises(fo.SettingsError, match="toml: it is no file that can be read: rename"):
+        load_settings()
+    Path("flowos.toml").rmdir()
     own = tmp_path / "config/flowos/flowos.toml"
     own.parent.mkdir(parents=True)
     own.write_text("")
@@ -217,6 +221,10 @@ def test_a_flow_file_runs_on_as_many_nodes_as_there_is_work_for() -> None:
     for given, code, says in (
         (("--nodes", "0:2", "--idle-seconds", "5"), 0, "add = 4"),
         (("--nodes", "0:2", "--dry-run"), 0, "# bare, on 0 to 2 of pool t"),
+        (("--nodes", "3:1", "--dry-run"), 1, "nodes=(3, 1); expected (LEAST, MOST)"),
+        (("--nodes", "4", "--dry-run"), 1, "4 nodes asked for"),
+        (("--seconds", "nan", "--dry-run"), 1, "seconds"),
+        (("x=y", "--dry-run"), 2, "input 'x' is given twice"),
         (("--nodes", "2:0"), 1, "nodes=(2, 0); expected (LEAST, MOST)"),
         (("--nodes", "0:x"), 2, "argument --nodes: '0:x': expected 2, or 0:8"),
         (("--idle-seconds", "5"), 1, "idle_seconds is of a slice that grows"),

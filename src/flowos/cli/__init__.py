@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _EXIT_FAILED, _EXIT_USAGE, _EXIT_NOT_WRITTEN = 1, 2, 3
-_EXIT_INTERRUPTED, _EXIT_CLOSED_PIPE = 130, 141
+_EXIT_CLOSED_PIPE = 141
 
 
 def parser(only: str = "") -> "argparse.ArgumentParser":
@@ -72,33 +72,55 @@ def _leave(codes: list[int]) -> None:
 def main(words: list[str] | None = None) -> int:
     """Run one command; the exit code says how it ended.
 
-    0; 1 failed; 2 called wrongly; 3 the answer could not be written; 130 interrupted; 141 the
-    reader of a pipe is gone (SIGPIPE in a shell). Commands may have others, as their help says.
+    0; 1 failed; 2 called wrongly; 3 the answer could not be written; as in a shell 130 interrupted,
+    143 by SIGTERM, 129 by SIGHUP, 141 the reader of a pipe is gone. Commands may have others, as
+    their help says.
     All that takes time to be imported is imported in here: an interrupt may come by then.
     """
     _open_closed_streams()
-    from flowos.cli._output import OutputFailed, finish, give_up, watch_streams
+    from flowos.cli._interrupts import raise_on_signals
+    from flowos.cli._output import OutputFailed, watch_streams
 
     watch_streams()
     words = sys.argv[1:] if words is None else words
     command = words[0] if words and words[0] in COMMANDS else ""
     name = f"flowos {command}".strip()
     try:
-        return _ended(lambda: _run(command, words), finish)
-    except KeyboardInterrupt as interrupt:
-        print(": ".join((name, "interrupted", *map(str, interrupt.args))), file=sys.stderr)
-        return _EXIT_INTERRUPTED
+        raise_on_signals()
+        return _written(lambda: _run(command, words))
     except OutputFailed as failed:
-        give_up()
-        if isinstance(failed.__cause__, BrokenPipeError):
-            return _EXIT_CLOSED_PIPE
-        why = getattr(failed.__cause__, "strerror", None)
-        print(f"{name}: standard output cannot be written: {why}", file=sys.stderr)
-        return _EXIT_NOT_WRITTEN
+        return _not_written(name, failed.__cause__)
+    except KeyboardInterrupt as interrupt:
+        return _interrupted(name, interrupt)
 
 
-def _ended(act: "Callable[[], int]", finish: "Callable[[], None]") -> int:
+def _interrupted(name: str, interrupt: KeyboardInterrupt) -> int:
+    """The exit code, by what ended the command: a signal, or a thread that could not write."""
+    from flowos.cli._interrupts import how_ended
+    from flowos.cli._output import dropped
+
+    if why := dropped():
+        return _not_written(name, why)
+    code, word = how_ended()
+    print(": ".join((name, word, *map(str, interrupt.args))), file=sys.stderr)
+    return code
+
+
+def _not_written(name: str, error: BaseException | None) -> int:
+    from flowos.cli._output import give_up
+
+    give_up()
+    if isinstance(error, BrokenPipeError):
+        return _EXIT_CLOSED_PIPE
+    why = getattr(error, "strerror", None)
+    print(f"{name}: standard output cannot be written: {why}", file=sys.stderr)
+    return _EXIT_NOT_WRITTEN
+
+
+def _written(act: "Callable[[], int]") -> int:
     """The exit code; what is said, by help and version too, is written."""
+    from flowos.cli._output import finish
+
     try:
         code = act()
     except SystemExit:
@@ -109,8 +131,6 @@ def _ended(act: "Callable[[], int]", finish: "Callable[[], None]") -> int:
 
 
 def _run(command: str, words: list[str]) -> int:
-    import signal
-
     from flowos.model import FlowosError, UsageError
 
     commands = parser(only=command)
@@ -118,7 +138,6 @@ def _run(command: str, words: list[str]) -> int:
     if args.command is None:
         commands.print_help()
         return 0
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended in order, as by Ctrl-C
     try:
         _check_current_folder()
         return int(import_module(f"flowos.cli.{args.command}").run(args))

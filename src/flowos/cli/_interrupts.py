@@ -1,7 +1,8 @@
-"""An interrupt that comes just as the main thread begins to wait is raised at once all the same.
+"""Signals that end a command in order: Ctrl-C, SIGTERM, and SIGHUP of a terminal that is closed.
 
-CPython looks for signals before it lets go of its lock and then waits: what comes in between, or
-while another thread runs, is seen when the wait is over, after an hour of `time.sleep(3600)`.
+One that comes just as the main thread begins to wait is raised at once all the same. CPython looks
+for signals before it lets go of its lock and then waits: what comes in between, or while another
+thread runs, is seen when the wait is over, after an hour of `time.sleep(3600)`.
 """
 
 import os
@@ -12,6 +13,34 @@ import time
 _NUDGE = signal.SIGURG
 """It ends a wait of the main thread, which then looks for signals; nothing else hears it."""
 _AFTER_SECONDS = (0.02, 0.1, 0.5)
+_heard = [signal.SIGINT]
+"""The last that ended a command of this process."""
+
+
+def raise_on_signals() -> None:
+    """From now on SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does; not if ignored, as by
+    nohup. Called by the main thread."""
+    _heard[:] = [signal.SIGINT]
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+
+
+def interrupt_main() -> None:
+    """End the command from another thread."""
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+
+
+def how_ended() -> tuple[int, str]:
+    """The exit code of a command that a signal ended, as shells give it, and a word for it."""
+    number = _heard[-1]
+    word = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
+    return 128 + number, word
+
+
+def _interrupt(number: int, _: object) -> None:
+    _heard[:] = [signal.Signals(number)]
+    raise KeyboardInterrupt
 
 
 def wake_for_interrupts() -> None:

@@ -9,18 +9,26 @@ import codecs
 import io
 import os
 import sys
+import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
+
+from flowos.cli._interrupts import interrupt_main
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 
-class OutputFailed(BaseException):
+class OutputFailed(KeyboardInterrupt):
     """Standard output does not take what is written; the cause is an OSError.
 
-    Not an Exception, so that no handler takes it for a failure of its own work.
+    It ends a command as Ctrl-C does, and no handler takes it for a failure of its own work. Raised
+    in the main thread alone: what another thread writes is dropped, and the command interrupted.
     """
+
+
+_lost: list[OSError] = []
+"""Why what other threads wrote was dropped."""
 
 
 # These are buffers over a plain descriptor: an interrupt is raised between two lines of Python, and
@@ -34,13 +42,22 @@ class _Output(io.BufferedWriter):
         try:
             return super().write(data)
         except OSError as error:
-            raise OutputFailed from error
+            _fail(error)
+            return _size(data)
 
     def flush(self) -> None:
         try:
             super().flush()
         except OSError as error:
-            raise OutputFailed from error
+            _fail(error)
+
+
+def _fail(error: OSError) -> None:
+    if threading.current_thread() is threading.main_thread():
+        raise OutputFailed from error
+    _lost.append(error)
+    _to_null()
+    interrupt_main()
 
 
 class _Messages(io.BufferedWriter):
@@ -80,17 +97,28 @@ def watch_streams() -> None:
 
 
 def finish() -> None:
-    """Write what is still held. Raises OutputFailed if that cannot be."""
+    """Write what is still held. Raises OutputFailed if that cannot be, or something was dropped."""
     sys.stdout.flush()
+    if why := dropped():
+        raise OutputFailed from why
+
+
+def dropped() -> OSError | None:
+    """Why what another thread wrote was dropped, if it was; once."""
+    return _lost.pop() if _lost else None
 
 
 def give_up() -> None:
     """Nothing more goes to standard output: the interpreter would try again at its end."""
+    _to_null()
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+
+
+def _to_null() -> None:
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.close(null)
-    with suppress(OSError, ValueError):
-        sys.stdout.flush()
 
 
 def print_json(value: object, *, indent: int | None = 1, file: TextIO | None = None) -> None:

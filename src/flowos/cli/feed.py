@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from flowos.cli._feed_options import as_options
+from flowos.cli._interrupts import how_ended
 from flowos.cli._live import on_a_terminal
 from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, positive, top_command, with_example
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _EXIT_DAMAGED = _EXIT_FAILED = 1
-_EXIT_INTERRUPTED = 130
 _SUFFIXES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _SUFFIXES |= {f"{letter}I": 1 << 10 * at for at, letter in enumerate("KMGT", 1)}
 
@@ -169,7 +169,7 @@ def _warm(args: argparse.Namespace) -> int:
         done = feed.prefilled(care, feed.CacheLimits(**given), on_progress)
     _show_prefilled(done, args.json)
     if done.interrupted:
-        return _EXIT_INTERRUPTED
+        return how_ended()[0]
     return _EXIT_FAILED if done.prefill.missing or not done.kept.cached else 0
 
 

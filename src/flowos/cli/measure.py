@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from flowos.cli._interrupts import how_ended
 from flowos.cli._live import Live
 from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, add_store, positive, top_command
@@ -17,13 +18,14 @@ if TYPE_CHECKING:
     from flowos.operations.measure import Result
 
 
-_EXIT_NOTHING, _EXIT_NOT_KEPT, _EXIT_INTERRUPTED = 1, 3, 130
+_EXIT_NOTHING, _EXIT_NOT_KEPT = 1, 3
 _CODES = """
   0    measured, kept and written
   1    nothing was measured
   2    called wrongly
   3    measured and shown, but not kept in the store or not written as a report
-  130  interrupted; what was measured until then is shown, kept and written"""
+  130  interrupted (143 by SIGTERM, 129 by SIGHUP); what was measured until then is shown, kept and
+       written"""
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -189,7 +191,7 @@ def _deployments(
         print(f"written: {found.page}", file=sys.stderr)
     if not found.spreads:
         return _EXIT_NOTHING
-    return _EXIT_INTERRUPTED if found.interrupted else 0
+    return how_ended()[0] if found.interrupted else 0
 
 
 def _ends(result: "Result") -> Iterator[str]:
@@ -205,7 +207,7 @@ def _exit_code(result: "Result") -> int:
     if not result.book.measurements:
         return _EXIT_NOTHING
     if result.interrupted:
-        return _EXIT_INTERRUPTED
+        return how_ended()[0]
     return 0 if result.kept and result.files else _EXIT_NOT_KEPT
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flowos.cli._environment import environment_of
 from flowos.cli._foreground import add_foreground, run_or_show, words_after_dashes
@@ -16,7 +16,7 @@ from flowos.model import TaskFailed, UsageError
 
 if TYPE_CHECKING:
     from flowos.engine import HoldEvent
-    from flowos.model import Environment
+    from flowos.model import Environment, Flow
 
 
 _OF_A_POOL = ("nodes", "idle-seconds", "seconds", "gpus", "topology")
@@ -139,43 +139,67 @@ def _is_flow_file(word: str) -> bool:
 
 
 def _run_flow(args: argparse.Namespace) -> int:
-    from flowos.operations._plain_output import plain_output
-    from flowos.operations.flow_file import (
-        load_flow,
-        needs_words,
-        own_traceback,
-        plain_flow,
-        read_places,
-        run_flow,
-    )
+    from flowos.operations.flow_file import load_flow, read_places
 
+    if args.cwd is not None:
+        raise UsageError(f"--cwd is for an image; a flow runs in this folder: cd {args.cwd} before")
     env = _environment(args)
     with _prints_on_stderr() if args.json else nullcontext():
         flow = load_flow(args.words[0])
         places = read_places(flow, args.out)
-        how = {"workers": args.workers, "journal": args.journal, "on_note": _say, **_pool(args)}
-        how["progress"] = not (args.no_progress or args.json)
-        try:
-            outputs = {} if args.dry_run else run_flow(flow, args.inputs, env, places, **how)
-        except TaskFailed as error:
-            print(own_traceback(error), end="", file=sys.stderr)
-            raise
-        printable = {name: plain_output(value) for name, value in outputs.items()}
-    if args.json:
-        pool = {"pool": args.pool, "nodes": _plain(args.nodes)} if args.pool else {}
-        plan = {**plain_flow(flow), "environment": env.label, **pool}
-        print_json(plan if args.dry_run else printable)
-        return 0
+        pool = _pool(args)
+        outputs = {} if args.dry_run else _outputs(flow, args, env, places, pool)
     if args.dry_run:
-        where = f", on {_shown(args.nodes)} of pool {args.pool}" if args.pool else ""
-        print(f"# {env.label}{where}")
-        for name, words in needs_words(flow).items():
-            print(f"# {name} needs {words}")
-        print(flow)
-        return 0
-    for name, value in printable.items():
-        print(f"{name} = {str(value).rstrip()}")
+        _show_plan(flow, args, env, pool)
+    elif args.json:
+        print_json(outputs)
+    else:
+        for name, value in outputs.items():
+            print(f"{name} = {str(value).rstrip()}")
     return 0
+
+
+def _outputs(
+    flow: "Flow",
+    args: argparse.Namespace,
+    env: "Environment",
+    places: dict[str, Path],
+    pool: dict[str, object],
+) -> dict[str, object]:
+    """Of the run, to be printed."""
+    from flowos.operations._plain_output import plain_output
+    from flowos.operations.flow_file import own_traceback, run_flow
+
+    how = {"workers": args.workers, "journal": args.journal, "on_note": _say, **pool}
+    how["progress"] = not (args.no_progress or args.json)
+    try:
+        outputs = run_flow(flow, args.inputs, env, places, **how)
+    except TaskFailed as error:
+        print(own_traceback(error), end="", file=sys.stderr)
+        raise
+    return {name: plain_output(value) for name, value in outputs.items()}
+
+
+def _show_plan(
+    flow: "Flow", args: argparse.Namespace, env: "Environment", pool: dict[str, Any]
+) -> None:
+    """What would be run; refused is what the run would refuse before it begins, but for inputs that
+    are not given yet."""
+    from flowos.operations._slice import check_slice
+    from flowos.operations.flow_file import needs_words, plain_flow, read_values
+
+    read_values(flow, args.inputs, lacking=True)
+    if pool:
+        check_slice(flow, **{key: value for key, value in pool.items() if key != "on_event"})
+    if args.json:
+        of_pool = {"pool": args.pool, "nodes": _plain(args.nodes)} if pool else {}
+        print_json({**plain_flow(flow), "environment": env.label, **of_pool})
+        return
+    where = f", on {_shown(args.nodes)} of pool {args.pool}" if pool else ""
+    print(f"# {env.label}{where}")
+    for name, words in needs_words(flow).items():
+        print(f"# {name} needs {words}")
+    print(flow)
 
 
 def _environment(args: argparse.Namespace) -> "Environment":
@@ -187,7 +211,7 @@ def _environment(args: argparse.Namespace) -> "Environment":
     return environment_of(args)
 
 
-def _pool(args: argparse.Namespace) -> dict[str, object]:
+def _pool(args: argparse.Namespace) -> dict[str, Any]:
     """Keywords of the slice."""
     if args.pool is None:
         for option in _OF_A_POOL:

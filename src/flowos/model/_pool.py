@@ -43,8 +43,8 @@ class Price:
     currency: str = field(default="EUR", metadata=_doc("as ISO 4217 has it"))
 
     def __post_init__(self) -> None:
-        if self.per_node_hour is not None and not self.per_node_hour >= 0:
-            raise ValueError(f"price.per_node_hour: {self.per_node_hour} is below 0")
+        if self.per_node_hour is not None and not 0 <= self.per_node_hour < math.inf:
+            raise ValueError(f"price.per_node_hour: {self.per_node_hour}: expected 0 or more")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +173,7 @@ class Pool:
         if self.kind != "fake" and self.script:
             raise ValueError("script: only a fake pool has one")
         for line in self.script:
-            read_script(line)
+            self._check_script(line)
         self._check_size()
         for name, kinds in _OF_KINDS.items():
             self._check_of_kinds(name, getattr(self, name), kinds)
@@ -183,6 +183,11 @@ class Pool:
     def tier(self, folder: str) -> StorageTier | None:
         """What is promised of `shared` or `scratch`."""
         return cast("StorageTier | None", getattr(self, f"{folder}_tier"))
+
+    def _check_script(self, line: str) -> None:
+        for step in read_script(line):
+            if step.what == "lose" and not 1 <= step.node <= self.nodes:
+                raise ValueError(f"script: lose {step.node}: its nodes are 1 to {self.nodes}")
 
     def _check_tier(self, folder: str, tier: StorageTier | None) -> None:
         if tier is not None and not getattr(self, folder):

@@ -16,6 +16,7 @@ from flowos.model._vm_size import VmSize
 
 _SYNTAX = re.compile(r"(?P<what>.*?) \(at (?:line (?P<line>\d+), column \d+|end of document)\)")
 _HEADER = re.compile(r"\s*\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
 _KEY = re.compile(r"\s*([A-Za-z0-9_.\"' -]+?)\s*=")
 _PART = re.compile(r"""\s*(?:"[^"]*"|'[^']*'|[^."']+)""")
 _NESTED: Mapping[type, Mapping[str, type]] = {
@@ -147,7 +148,7 @@ class _Reader:
 
     def refuse_no_table(self, raw: Any, at: tuple[str, ...]) -> None:
         if not isinstance(raw, dict):
-            raise self._wrong(at, f"{_short(raw)}: a table is expected, as [{'.'.join(at)}]")
+            raise self._wrong(at, f"{_short(raw)}: a table is expected, as [{_dotted(at)}]")
 
     def refuse_unknown(
         self, raw: Mapping[str, Any], known: Collection[str], at: tuple[str, ...]
@@ -167,7 +168,12 @@ class _Reader:
     def _wrong(self, at: tuple[str, ...], what: str) -> SettingsError:
         found = [self._lines[at[:n]] for n in range(len(at), 0, -1) if at[:n] in self._lines]
         line = f":{found[0]}" if found else ""
-        return SettingsError(f"{self._file}{line}: {'.'.join(at)}: {what}")
+        return SettingsError(f"{self._file}{line}: {_dotted(at)}: {what}")
+
+
+def _dotted(keys: tuple[str, ...]) -> str:
+    """As TOML writes them."""
+    return ".".join(key if _BARE.fullmatch(key) else repr(key) for key in keys)
 
 
 def _syntax(complaint: str, text: str, file: str) -> str:

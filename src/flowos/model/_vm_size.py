@@ -1,5 +1,6 @@
 """Sizes of machines that clouds rent: what a catalogue promises of each, and what it costs."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,8 +58,8 @@ class VmSize:
             for name in ("vcpus", "memory_bytes", "gpus", "network_bytes", "price", "spot")
         }
         for name, amount in amounts.items():
-            if amount is not None and not amount >= 0:
-                raise ValueError(f"{name}: {amount} is below 0")
+            if amount is not None and not 0 <= amount < math.inf:
+                raise ValueError(f"{name}: {amount}: expected 0 or more")
 
     def fits(self, *, vcpus: int, gpus: int, memory_bytes: int) -> bool:
         return self.vcpus >= vcpus and self.gpus >= gpus and self.memory_bytes >= memory_bytes

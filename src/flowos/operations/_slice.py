@@ -267,9 +267,7 @@ def _held(
     from flowos.operations._slice_record import RecordedProvider
 
     provider = RecordedProvider(provider_of(pool), str(options.log or ""))
-    bounds = _bounds(asked)
-    ask = _ask_for(provider, asked, flow)
-    _refuse_short(pool, ask, flow)
+    bounds, ask = _asked_of(provider, asked, flow)
     kind: Callable[..., HeldSlice] = HeldSlice
     if options.workers == "ray":
         if bounds is not None:
@@ -280,6 +278,25 @@ def _held(
     held = kind(provider, ask, options, on_event or ignore, requeue=requeue)
     provider.belongs_to(held)
     return held
+
+
+def check_slice(flow: Flow, pool: str, **how: Any) -> None:
+    """Raises what `slice_` with these keywords would before it waits for nodes."""
+    from flowos.engine import provider_of
+    from flowos.operations.settings import pool_named
+
+    asked = _Asked(**{**dict.fromkeys(_Asked._fields), **how})
+    provider = provider_of(pool_named(pool))
+    provider.check(_asked_of(provider, asked, flow)[1])
+
+
+def _asked_of(
+    provider: "Provider", asked: _Asked, flow: Flow | None
+) -> "tuple[NodeRange | None, Ask]":
+    bounds = _bounds(asked)
+    ask = _ask_for(provider, asked, flow)
+    _refuse_short(provider.pool, ask, flow)
+    return bounds, ask
 
 
 def _bounds(asked: _Asked) -> "NodeRange | None":

@@ -109,9 +109,9 @@ def load_flow(word: str) -> Flow:
     )
 
 
-def read_values(flow: Flow, given: Sequence[str]) -> dict[str, object]:
+def read_values(flow: Flow, given: Sequence[str], *, lacking: bool = False) -> dict[str, object]:
     """The inputs' values, read by the types of their ports. Raises UsageError for the first invalid
-    one."""
+    one, and unless `lacking` for inputs that have none."""
     ports = {p.spec.name: p.spec for p in flow.inputs}
     takes = ", ".join(f"{p.name}: {p.type}" for p in ports.values()) or "none"
     values: dict[str, object] = {}
@@ -127,7 +127,7 @@ def read_values(flow: Flow, given: Sequence[str]) -> dict[str, object]:
             raise UsageError(f"{word!r}: input {name!r} is given twice")
         values[name] = _read(ports[name], text)
     missing = [name for name in ports if name not in values]
-    if missing:
+    if missing and not lacking:
         raise UsageError(f"no value for {', '.join(missing)}; the flow's inputs are {takes}")
     return values
 

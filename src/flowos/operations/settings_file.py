@@ -2,7 +2,7 @@
 
 import os
 from dataclasses import replace
-from os.path import isfile
+from os.path import isfile, lexists
 from pathlib import Path
 from stat import S_ISREG
 
@@ -12,12 +12,16 @@ NAME = "flowos.toml"
 
 
 def settings_file() -> Path | None:
-    """The file that is used. Raises SettingsError if FLOWOS_CONFIG names none."""
+    """The file that is used. Raises SettingsError if its name is of something else."""
     if named := os.environ.get("FLOWOS_CONFIG", ""):
         _check_named(Path(named))
         return Path(named)
-    places = (Path(NAME), _own_file())
-    return next((file for file in places if isfile(file)), None)  # noqa: PTH113 - which never fails
+    for file in (Path(NAME), _own_file()):
+        if lexists(file):
+            if not isfile(file):  # noqa: PTH113 - which never fails
+                raise SettingsError(f"{file}: it is no file that can be read: rename or remove it")
+            return file
+    return None
 
 
 def _check_named(file: Path) -> None:

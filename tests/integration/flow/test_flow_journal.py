@@ -198,6 +198,36 @@ def test_files_count_by_name_and_content(tmp_path: Path) -> None:
         assert len(lines(log)) == 3
 
 
+def test_files_within_values_count_by_name_and_content_too(tmp_path: Path) -> None:
+    log, out = tmp_path / "log", tmp_path / "out"
+    out.mkdir()
+
+    @fo.task
+    def twice(texts: dict[str, Path | None]) -> list[Path]:
+        with log.open("a") as file:
+            file.write("ran\n")
+        made = []
+        for name, text in texts.items():
+            made.append(out / name)
+            made[-1].write_text(text.read_text() * 2 if text else "")
+        return made
+
+    one, other = tmp_path / "a/text", tmp_path / "b/text"
+    for file in (one, other):
+        file.parent.mkdir()
+        file.write_text("to be")
+    flow = twice(fo.flow_input("t", dict[str, Path | None]))
+    with fo.slice(flow, journal=tmp_path / "journal") as s:
+        for given in (one, other):
+            assert s.run({"x": given, "y": None}) == [[out / "x", out / "y"]]
+        assert len(lines(log)) == 1
+        one.write_text("or not")
+        assert (s.run({"x": one, "y": None}), len(lines(log))) == ([[out / "x", out / "y"]], 2)
+        (out / "y").unlink()
+        assert (s.run({"x": one, "y": None}), len(lines(log))) == ([[out / "x", out / "y"]], 3)
+        assert (out / "x").read_text() == "or notor not"
+
+
 def test_a_commands_files_come_back_when_its_folder_is_gone(tmp_path: Path) -> None:
     log = tmp_path / "log"
     script = f'echo ran >> {log}; sort "$0" > "$1"; echo sorted; chmod 700 "$1"'

@@ -85,7 +85,7 @@ def test_a_fake_cloud_answers_as_its_table_says() -> None:
         ("[cloud.a]\nregoin = 'x'", ":2: cloud.a.regoin: no such key; did you mean 'region'?"),
         ("[cloud]\na = 1", ":2: cloud.a: 1: a table is expected, as [cloud.a]"),
         ("cloud = 1", ":1: cloud: 1: a table is expected, as [cloud]"),
-        (EC2.replace(".a", ".'a b'"), ":1: cloud.a b.name: 'a b': expected letters"),
+        (EC2.replace(".a", ".'a b'"), ":1: cloud.'a b'.name: 'a b': expected letters"),
         (f"{EC2}nodes = ' c1'", ":5: cloud.a.nodes: ' c1': expected printable characters"),
         (f'{EC2}cluster = "a\\nb"', ":5: cloud.a.cluster: 'a\\nb': expected printable"),
         (f"{EC2}user_data = 'boot'", ":5: cloud.a.user_data: 'boot': expected an absolute path"),

@@ -22,7 +22,16 @@ from pathlib import Path
 from flowos.engine.results._file_digest import file_digest
 from flowos.engine.results._record import CODE_BYTES
 from flowos.engine.results._value_digest import Digester, NoDigest
-from flowos.model import Command, Environment, File, Gang, Python, SliceRefused, ValueRefused
+from flowos.model import (
+    Command,
+    Environment,
+    File,
+    Gang,
+    Python,
+    SliceRefused,
+    ValueRefused,
+    with_files,
+)
 from flowos.plan import Stage, Step
 
 _FORMAT = b"1"
@@ -40,7 +49,6 @@ class CallKey:
     def __init__(self, stage: Stage, env: Environment, variables: Mapping[str, str]) -> None:
         (self.step,) = stage.steps
         self._constants = stage.constants
-        self._files = [port.type == File for port in self.step.task.inputs]
         base = self._base = Digester(classes={})
         base.put(b"flowos", _FORMAT)
         base.items(b"environment", _environment(env, self.step))
@@ -58,13 +66,12 @@ class CallKey:
         """values: of the stage's inputs. Raises ValueRefused for one without a stable digest."""
         frame = (*values, *self._constants)
         key = self._base.copy()
-        ports = zip(self.step.task.inputs, self.step.inputs, self._files, strict=True)
-        for port, register, is_file in ports:
+        for port, register in zip(self.step.task.inputs, self.step.inputs, strict=True):
             try:
-                if is_file:
+                if port.type == File:
                     _add_file(key, Path(str(frame[register])))
                 else:
-                    key.add(frame[register])
+                    key.add(with_files(port.type, frame[register], _by_content))
             except (NoDigest, OSError) as error:
                 raise ValueRefused(
                     f"task {self.step.label!r}, input {port.name!r}: {error}; without one its "
@@ -105,6 +112,12 @@ def _add_body(to: Digester, step: Step, variables: Mapping[str, str]) -> None:
     for word in (*([program] if program else []), *words):
         if os.path.isabs(word) and os.path.isfile(word):  # noqa: PTH113, PTH117 - it is a word
             to.put(b"file", file_digest(Path(word)))
+
+
+def _by_content(path: object, _: str) -> object:
+    """What stands for a file in a value."""
+    path = Path(str(path))
+    return path.name, file_digest(path)
 
 
 def _add_file(to: Digester, path: Path) -> None:

@@ -130,8 +130,11 @@ class Journal:
 
     def restore_file(self, digest: bytes, target: Path) -> bool:
         """Copy a file or folder of the values; whether it is there and whole."""
+        place = self.path / "values" / digest.hex()
         try:
-            copy_file(self.path / "values" / digest.hex(), target)
+            if not (place.is_file() or place.is_dir()):
+                return False
+            copy_file(place, target)
             return file_digest(target) == digest
         except OSError:
             return False
@@ -246,13 +249,16 @@ class Journal:
         head = os.pread(self._fd, len(HEADER), 0)
         if head == HEADER:
             return len(HEADER)
-        if head != HEADER[: len(head)]:
+        if head == HEADER[: len(head)]:
+            os.ftruncate(self._fd, 0)
+            _write_all(self._fd, HEADER)
+            return len(HEADER)
+        if self._next_whole(0, os.fstat(self._fd).st_size) is None:
             raise SliceRefused(
                 f"{self.name}: its file 'journal' is none that this FlowOS writes; "
                 "name another folder"
             )
-        os.ftruncate(self._fd, 0)
-        _write_all(self._fd, HEADER)
+        self._note(f"its first {len(HEADER)} bytes are damaged")
         return len(HEADER)
 
     def _frame_at(self, at: int) -> tuple[bytes, int, int, tuple[bytes, bytes]] | None:
@@ -282,8 +288,11 @@ class Journal:
 
     def _value(self, digest: bytes) -> bytes | None:
         """What is kept under this digest; None where it is gone or damaged."""
+        place = self.path / "values" / digest.hex()
         try:
-            found = (self.path / "values" / digest.hex()).read_bytes()
+            if not place.is_file():
+                return None
+            found = place.read_bytes()
         except OSError:
             return None
         return found if hashlib.sha256(found).digest() == digest else None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 MARK = b"\xf5foR"
+"""Of a record of this version: another one has another."""
 _FRAME = struct.Struct("<4sII")  # mark, crc32 of length and payload, length of the payload
 _ABOUT = struct.Struct("<32s8sdQ?HH")  # key, code, time, bytes elsewhere, large, references, label
 _MAX_PAYLOAD = 1 << 22

@@ -2,7 +2,7 @@
 
 A value is kept as a pickle. A file that a command wrote is copied, and comes back as a copy in a
 folder of the slice. A file that a Python task returned stays where the task put it: it is looked at
-again, and if its content is another, or it is gone, the task runs again.
+again, and if its content is another, or it is gone, the task runs again. So are those in a value.
 Errors are not kept, nor what a command gave that did not come to its end.
 """
 
@@ -28,10 +28,12 @@ from flowos.model import (
     File,
     Loop,
     Outcome,
+    PortType,
     Python,
     SliceRefused,
     TaskFailed,
     ValueRefused,
+    with_files,
 )
 from flowos.plan import Schedule, Stage
 
@@ -65,6 +67,7 @@ class SliceResults:
         self._keys = {n: CallKey(stage, around.env, variables) for n, stage in kept.items()}
         self._cached = {n for n, stage in kept.items() if stage.steps[0].task.cache}
         self._notes: list[str] = []
+        self._not_kept: dict[str, tuple[int, str]] = {}
         self._journal = None if journal is None else Journal(journal)
         for stage in kept.values():
             self._note_other_code(stage.label, self._keys[stage.number].code)
@@ -93,21 +96,23 @@ class SliceResults:
         return None
 
     def keep(self, stage: Stage, key: bytes, values: Values) -> None:
-        """Raises ValueRefused for what cannot be pickled, TaskFailed where it cannot be written.
+        """Raises ValueRefused for what cannot be pickled, TaskFailed for a file that is none.
 
-        A cache that is full keeps no more, and the run goes on.
+        Where it cannot be written, as on a full disk, the run goes on: the notes say so.
         """
         if any(isinstance(v, Outcome) and not isinstance(v.end, Exited) for v in values):
             return
         for journal in self._journals(stage):
             try:
                 journal.put(self._packed(stage, journal, key, values))
-            except (OSError, NoDigest) as error:
-                words = f"its result cannot be kept in {journal.name}: {error}"
-                if journal is self._journal:
-                    raise TaskFailed(f"task {stage.label!r}: {words}") from error
-                self._cache = None
-                self._notes.append(f"task {stage.label!r}: {words}")
+            except NoDigest as error:
+                raise TaskFailed(
+                    f"task {stage.label!r}: its result cannot be kept in {journal.name}: {error}"
+                ) from error
+            except OSError as error:
+                first = f"task {stage.label!r}: {error}"
+                count, first = self._not_kept.get(journal.name, (0, first))
+                self._not_kept[journal.name] = count + 1, first
 
     def notes(self) -> tuple[str, ...]:
         """Damage, and how many results were found."""
@@ -116,7 +121,11 @@ class SliceResults:
         places = " and ".join(each.name for each in used)
         hits = self._usage.hits
         found = [f"{hits} results were taken from {places}"] if hits else []
-        return (*self._notes, *damage, *found)
+        lost = [
+            f"{count} results could not be kept in {name} and would be computed again ({first})"
+            for name, (count, first) in tuple(self._not_kept.items())
+        ]
+        return (*self._notes, *damage, *lost, *found)
 
     def close(self) -> None:
         for journal in (self._journal, self._cache):
@@ -149,14 +158,11 @@ class SliceResults:
         parts: list[tuple[object, ...]] = []
         references: list[bytes] = []
         size = 0
-        for is_file, value in zip(_files(stage), values, strict=True):
-            if not is_file:
-                parts.append(("value", _opened(value)))
+        for type_, value in zip(_types(stage), values, strict=True):
+            if type_ != File or isinstance(stage.steps[0].task.body, Python):
+                parts.append(_value_part(type_, _opened(value)))
                 continue
             path = Path(str(value))
-            if isinstance(stage.steps[0].task.body, Python):
-                parts.append(("there", str(path), file_digest(path)))
-                continue
             digest, bytes_ = journal.keep_file(path)
             references.append(digest)
             size += bytes_
@@ -189,10 +195,12 @@ class SliceResults:
         for kind, *rest in parts:
             if kind == "value":
                 values.append(rest[0])
-            elif kind == "there":
-                if not _is_as_it_was(Path(rest[0]), rest[1]):
+            elif kind == "value with files":
+                if not all(_is_as_it_was(Path(path), digest) for path, digest in rest[1]):
                     return None
-                values.append(Path(rest[0]))
+                values.append(rest[0])
+            elif kind != "file":  # as an older FlowOS wrote it
+                return None
             else:
                 folder = folder or self._fresh(stage.label)
                 if not journal.restore_file(rest[1], folder / rest[0]):
@@ -212,10 +220,22 @@ def _opened(value: object) -> object:
     return value.open() if isinstance(value, (Packed, InRay)) else value
 
 
-def _files(stage: Stage) -> list[bool]:
+def _value_part(type_: PortType, value: object) -> tuple[object, ...]:
+    """What is kept of a value: itself, and what its files were."""
+    files = []
+
+    def note(path: object, _: str) -> object:
+        files.append((str(path), file_digest(Path(str(path)))))
+        return path
+
+    with_files(type_, value, note)
+    return ("value with files", value, files) if files else ("value", value)
+
+
+def _types(stage: Stage) -> list[PortType]:
     (step,) = stage.steps
     types = dict(zip(step.outputs, (port.type for port in step.task.outputs), strict=True))
-    return [types[register] == File for register in stage.returns]
+    return [types[register] for register in stage.returns]
 
 
 def _is_as_it_was(path: Path, digest: bytes) -> bool:

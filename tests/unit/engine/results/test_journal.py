@@ -362,6 +362,26 @@ def test_what_is_no_journal_is_refused_and_left_alone(at: Path) -> None:
         Journal(at)
 
 
+def test_a_damaged_header_loses_no_result(journal: Journal, at: Path) -> None:
+    journal.put(result(1))
+    journal.put(result(2))
+    whole = (at / "journal").read_bytes()
+    for header in (b"F" + HEADER[1:], HEADER[:-1], bytes(len(HEADER)), b""):
+        (at / "journal").write_bytes(header + whole[len(HEADER) :])
+        numbers, notes = found(at)
+        assert numbers == ([1, 2] if len(header) == len(HEADER) else numbers[-1:])
+        assert "damaged" in notes[0]
+
+
+def test_a_pipe_in_place_of_a_value_is_not_waited_for(journal: Journal, at: Path) -> None:
+    journal.put(result(1, os.urandom(INLINE_BYTES + 1)))
+    (value,) = (at / "values").iterdir()
+    value.unlink()
+    os.mkfifo(value)
+    assert journal.get(result(1).key) is None
+    assert not journal.restore_file(bytes.fromhex(value.name), at / "copy")
+
+
 def test_a_folder_that_cannot_be_made_is_refused() -> None:
     with pytest.raises(SliceRefused, match=r"journal /proc/no/such: it cannot be opened: "):
         Journal(Path("/proc/no/such"))
