@@ -136,6 +136,7 @@ def test_storage_is_shown_as_promised_as_a_node_sees_it_and_as_fio_measured_it(
         (("nodes = 3",), "3 nodes asked for, partition 'main' gives 2"),
         (("max_seconds = 7200",), "7200 s asked for, partition 'main' gives 3600 s at most"),
         (("cores = 64",), "0 of 2 have what each has to have: 64 cores asked for, n1 has 4"),
+        (('constraint = "fast"',), "srun: Invalid feature specification"),
         (('gres = "gpu:1"',), "0 of 2 have what each has to have: 1 GPUs asked for, n1 has 0"),
     ],
 )
@@ -145,6 +146,14 @@ def test_what_the_cluster_can_never_give_is_said_at_once(
     code, said = checked(box.variables, *keys)
     assert (code, said.partition("cannot be used: pool c: ")[1]) == (1, "cannot be used: pool c: ")
     assert said.endswith(complaint)
+
+
+def test_a_shared_folder_that_is_not_there_is_said(box: Box) -> None:
+    Path("flowos.toml").write_text('[pools.c]\nkind = "slurm"\nshared = "/no/such"\n')
+    words, variables = (FLOWOS, "pools", "--check"), {**os.environ, **box.variables}
+    done = subprocess.run(words, env=variables, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "cannot be used: shared folder /no/such: No such file or directory" in done.stdout
 
 
 def test_a_machine_that_is_no_login_node_is_said_to_be_none(tmp_path: Path) -> None:

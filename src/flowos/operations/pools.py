@@ -53,11 +53,18 @@ def _checked(state: PoolState, url: str | None) -> PoolState:
     except FlowosError as error:
         return replace(state, refused=str(error))
     size = state.size
+    storage = storage_of(pool, nodes, url)
+    missing = [
+        f"shared folder {each.path}: {each.complaint}"
+        for each in storage
+        if each.key == "shared" and each.complaint
+    ]
     return replace(
         state,
         nodes=nodes,
         users=users,
         not_accounted=why,
-        storage=storage_of(pool, nodes, url),
+        storage=storage,
+        refused="; ".join(missing),
         promises=tuple((node.name, size.promises(node)) for node in nodes) if size else (),
     )

@@ -99,6 +99,11 @@ def by_hand_words(pool: Pool, command: Argv) -> Argv:
     return ("srun", "--nodes=1", "--ntasks=1", "--exclusive", *_options(pool, Ask()), *command)
 
 
+def trial_words(pool: Pool) -> Argv:
+    """Would Slurm take a job of this pool? None is started."""
+    return ("srun", "--test-only", *by_hand_words(pool, ("true",))[1:])
+
+
 def join_words(job: str, nodes: tuple[str, ...], keeper: Argv, binds: bool) -> Argv:
     """Start keepers on nodes of a job that is there, next to its other steps.
 

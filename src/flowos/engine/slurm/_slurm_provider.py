@@ -15,6 +15,7 @@ from flowos.drivers.allocators.slurm import (
     read_partitions,
     refusal,
     too_few,
+    trial_words,
 )
 from flowos.drivers.allocators.slurm_nodes import (
     SLURMD_PORT,
@@ -57,6 +58,15 @@ class SlurmProvider(ClusterProvider):
             if isinstance(node.allocation, LeasedAllocation):
                 node.allocation.leave()
         self.free(held)
+
+    def nodes(self) -> tuple[NodeInfo, ...]:
+        found = super().nodes()
+        if enclosing_job(self.pool) is None:
+            try:
+                answered(trial_words(self.pool), str)
+            except SliceRefused as error:
+                raise self._refused(str(error)) from None
+        return found
 
     def attach(self, id: str, on_event: OnHoldEvent = ignore) -> Held | Lost:
         known = self._leases.find(id)
