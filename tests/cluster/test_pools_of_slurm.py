@@ -136,7 +136,7 @@ def test_storage_is_shown_as_promised_as_a_node_sees_it_and_as_fio_measured_it(
         (("nodes = 3",), "3 nodes asked for, partition 'main' gives 2"),
         (("max_seconds = 7200",), "7200 s asked for, partition 'main' gives 3600 s at most"),
         (("cores = 64",), "0 of 2 have what each has to have: 64 cores asked for, n1 has 4"),
-        (('constraint = "fast"',), "srun: Invalid feature specification"),
+        (('constraint = "fast"',), "allocation failure: Invalid feature specification"),
         (('gres = "gpu:1"',), "0 of 2 have what each has to have: 1 GPUs asked for, n1 has 0"),
     ],
 )

@@ -35,6 +35,7 @@ from flowos.drivers.allocators.slurm import (
     read_records,
     read_waiting,
     records_words,
+    trial_words,
 )
 from flowos.model import Ask, NodeInfo, Pool
 
@@ -61,6 +62,9 @@ def test_a_program_is_started_by_hand_on_one_node_of_the_pool() -> None:
     pool = Pool(name="c", kind="slurm", partition="main", account="physics")
     assert " ".join(by_hand_words(pool, ("flowos", "doctor"))) == (
         "srun --nodes=1 --ntasks=1 --exclusive --partition=main --account=physics flowos doctor"
+    )
+    assert " ".join(trial_words(pool)) == (
+        "srun --test-only --nodes=1 --ntasks=1 --exclusive --partition=main --account=physics true"
     )
 
 
