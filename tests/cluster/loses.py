@@ -7,6 +7,7 @@ the nodes, those that are lost, and how it ended. once: it is not requeued.
 """
 
 import asyncio
+import faulthandler
 import json
 import sys
 from collections.abc import Callable
@@ -36,6 +37,7 @@ def heard(event: HoldEvent) -> None:
 
 
 def main(shared: str, way: str, keys: str, once: str = "") -> None:
+    faulthandler.dump_traceback_later(40)  # before its test gives up
     words = ["sh", "-c", SCRIPT, shared, fo.In("x")]
     inputs = {"x": fo.int64}
     task = fo.command(words, name="waits", inputs=inputs, stdout="said", requeue=not once)

@@ -84,10 +84,12 @@ class Shown:
     def __init__(self) -> None:
         self.details: list[str] = []
 
+    def begin(self) -> None: ...
+
     def show(self, progress: Progress) -> None:
         self.details.append(progress.detail)
 
-    def end(self, progress: Progress) -> None: ...
+    def end(self, progress: Progress | None) -> None: ...
 
 
 def test_progress_names_the_task_that_runs_or_none(provider: Provider, tmp_path: Path) -> None:

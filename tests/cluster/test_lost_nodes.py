@@ -71,7 +71,8 @@ class Program:
         try:
             return self.process.communicate(timeout=PATIENCE_SECONDS)[0].splitlines()
         except subprocess.TimeoutExpired:
-            return ["it hangs"]
+            self.process.kill()
+            return [*self.process.communicate()[0].splitlines(), "it hangs"]
 
 
 @contextmanager
@@ -137,7 +138,9 @@ def test_an_item_of_grid_engine_whose_node_is_gone_runs_on_the_other() -> None:
         assert sorted(program.began(2)) == sorted((first, lost))
         program.box.act("unplug", lost)
         program.let_go()
-        why, result, freed = program.end()
+        said = program.end()
+        assert len(said) == 3, said
+        why, result, freed = said
         assert why == f"lost {lost} no way to its execd: it does not answer"
         assert result in [
             "result [['end 7\\n'], ['end 8 2\\n']]",

@@ -107,8 +107,8 @@ def test_what_waits_for_a_node_is_told_what_slurm_says(several: Provider) -> Non
         mapping = threading.Thread(target=mapped)
         mapping.start()
         wanted = "for a node: the pool was asked for one, and said: "
+        assert comes(lambda: len(s.nodes) == 1), "it waits for a second one"
         assert comes(lambda: [t for t in waiting_tasks("nap") if t.why.startswith(wanted + "Res")])
-        assert len(s.nodes) == 1, "it waits for a second one"
         other.free()
         mapping.join()
         assert comes(lambda: waiting_tasks("nap") == ())

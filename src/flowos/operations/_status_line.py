@@ -30,16 +30,23 @@ class StatusLine:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self._process = os.getpid()
+        self._watchers: set[int] = set()
         self._shown: dict[int, tuple[str, str]] = {}
         self._hooked: list[tuple[Any, str]] = []
         self._drawn = self._unfinished = False
         self._time = 0.0
 
+    def begin(self, number: int) -> None:
+        """From now on it is known what is printed: a prompt may stand there before the line does."""
+        with self.lock:
+            if not self._watchers:
+                self._begin()
+            self._watchers.add(number)
+
     def show(self, number: int, line: str, brief: str) -> None:
         """brief: for where another shares the line."""
         with self.lock:
-            if not self._shown:
-                self._begin()
+            self.begin(number)
             self._shown[number] = line, brief
             if not self._unfinished and now() - self._time > _INTERVAL_SECONDS:
                 self._time = now()
@@ -48,8 +55,9 @@ class StatusLine:
     def end(self, number: int) -> None:
         with self.lock:
             self._shown.pop(number, None)
+            self._watchers.discard(number)
             self._clear()
-            if not self._shown:
+            if not self._watchers:
                 while self._hooked:
                     delattr(*self._hooked.pop())
 
@@ -71,12 +79,13 @@ class StatusLine:
         write = buffer.write
 
         def written(data: Any) -> int:
-            if not self._shown or os.getpid() != self._process:
+            if not self._watchers or os.getpid() != self._process:
                 return int(write(data))
             with self.lock:
                 self._clear()
                 count = int(write(data))
-                buffer.flush()
+                if self._shown:
+                    buffer.flush()
                 if len(data):
                     self._unfinished = bytes(memoryview(data)[-1:]) != b"\n"
                 return count
@@ -87,7 +96,7 @@ class StatusLine:
         """The descriptor; the line is not drawn until a line that is printed ends."""
 
         def given() -> int:
-            if self._shown and os.getpid() == self._process:
+            if self._watchers and os.getpid() == self._process:
                 with self.lock:
                     self._clear()
                     self._unfinished = True
@@ -149,12 +158,15 @@ class TerminalProgress:
     def __init__(self) -> None:
         self._number = next(_numbers)
 
+    def begin(self) -> None:
+        _line.begin(self._number)
+
     def show(self, progress: Progress) -> None:
         from flowos.report import progress_line  # takes long, and most runs do not
 
         _line.show(self._number, progress_line(progress), progress_line(progress, bar=False))
 
-    def end(self, _: Progress) -> None:
+    def end(self, _: Progress | None) -> None:
         _line.end(self._number)
 
 
@@ -168,6 +180,8 @@ class PrintedProgress:
         self._began: float | None = None
         self._next = 0.0
 
+    def begin(self) -> None: ...
+
     def show(self, progress: Progress) -> None:
         time = now()
         if self._began is None:
@@ -176,9 +190,10 @@ class PrintedProgress:
             self._next = time + max(_LINES_SECONDS, _LINES_SHARE * (time - self._began))
             self._print(progress)
 
-    def end(self, progress: Progress) -> None:
+    def end(self, progress: Progress | None) -> None:
         self._began = None
-        self._print(progress)
+        if progress is not None:
+            self._print(progress)
 
     def _print(self, progress: Progress) -> None:
         from flowos.report import progress_line
@@ -193,7 +208,13 @@ class CalledProgress:
     delay_seconds = 0.1
 
     def __init__(self, on_progress: OnProgress) -> None:
-        self.show = self.end = on_progress
+        self.show = on_progress
+
+    def begin(self) -> None: ...
+
+    def end(self, progress: Progress | None) -> None:
+        if progress is not None:
+            self.show(progress)
 
 
 def shown_progress() -> TerminalProgress | PrintedProgress | None:

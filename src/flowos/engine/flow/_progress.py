@@ -28,10 +28,14 @@ class ProgressSink(Protocol):
 
     delay_seconds: float
 
+    def begin(self) -> None:
+        """Something runs."""
+        ...
+
     def show(self, progress: Progress) -> None: ...
 
-    def end(self, progress: Progress) -> None:
-        """It is over, this far. Called if anything was shown."""
+    def end(self, progress: Progress | None) -> None:
+        """It is over, this far; None if nothing was shown."""
         ...
 
 
@@ -145,6 +149,8 @@ class ProgressWatch:
     def _begin(self, flow: str) -> None:
         if not self._open:
             self._new_stretch(flow)
+            if self._sink is not None:
+                self._sink.begin()
         self._open += 1
         if self._thread is None and self._sink is not None:
             thread = threading.Thread(target=self._tick, name="flowos-progress", daemon=True)
@@ -190,8 +196,13 @@ class ProgressWatch:
             self._call(sink.show, progress)
 
     def _end_stretch(self) -> None:
-        if self._shown and not self._open:
-            self._hide(still=False)
+        with self._lock:
+            if self._open or self._sink is None:
+                return
+            if not self._shown:
+                self._sink.end(None)
+                return
+        self._hide(still=False)
 
     def _hide(self, *, still: bool = True) -> None:
         with self._showing:
