@@ -37,7 +37,7 @@ class StatusLine:
         self._time = 0.0
 
     def begin(self, number: int) -> None:
-        """From now on it is known what is printed: a prompt may stand there before the line does."""
+        """From now on it is known what is printed: a prompt may be there before the line."""
         with self.lock:
             if not self._watchers:
                 self._begin()
