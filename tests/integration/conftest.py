@@ -179,7 +179,7 @@ def called_here(
 ) -> subprocess.CompletedProcess[str]:
     """What `main` changes of the process is as before afterwards."""
     out, said = TextIOWrapper(BytesIO(), "utf-8"), TextIOWrapper(BytesIO(), "utf-8")
-    terminated = signal.getsignal(signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     with (
         chdir(folder),
         patch.dict(os.environ, variables, clear=True),
@@ -192,7 +192,8 @@ def called_here(
         except SystemExit as end:
             code = int(str(end.code or 0))
         finally:
-            signal.signal(signal.SIGTERM, terminated)
+            for number, handler in before.items():
+                signal.signal(number, handler)
     return subprocess.CompletedProcess(words, code, written(out), written(said))
 
 

@@ -2,9 +2,11 @@
 
 from flowos.probes._base import Probe
 from flowos.probes.clock import Clock
+from flowos.probes.core_latency import CoreLatency
 from flowos.probes.fio import Fio
 from flowos.probes.flops import Flops
 from flowos.probes.gemm import Gemm
+from flowos.probes.memory_latency import MemoryLatency
 from flowos.probes.mpi import MpiPairs
 from flowos.probes.solve import Solve
 from flowos.probes.startup import Startup
@@ -16,6 +18,8 @@ PROBES: tuple[Probe, ...] = (
     Clock(),
     Flops(),
     WorkingSet(),
+    MemoryLatency(),
+    CoreLatency(),
     Gemm(),
     Stream(),
     MpiPairs(),

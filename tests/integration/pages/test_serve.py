@@ -47,7 +47,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("served")
     with Served(folder, {**os.environ, "XDG_DATA_HOME": str(folder / "data")}) as found:
         yield found
-    assert found.said == "flowos serve: interrupted\n"
+    assert found.said == "flowos serve: ended by SIGTERM\n"
 
 
 @pytest.fixture
