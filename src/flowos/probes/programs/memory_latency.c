@@ -16,6 +16,7 @@
 #include "flowos_clock.h"
 
 enum { MAX_REPETITIONS = 100, UNROLLED = 16, LINE = 64, HUGE_PAGE = 2 << 20 };
+enum { LEAST_BYTES = LINE * UNROLLED };
 enum { BIND = 2, MAX_NODES = 1024, WORD_BITS = 8 * (int)sizeof(unsigned long) };
 
 struct line {
@@ -40,12 +41,12 @@ static void bind_memory(int node) {
     fm_cannot("memory cannot be bound to a NUMA node", "allow set_mempolicy");
 }
 
-static struct line *room_for(long bytes) {
+static void *room_for(long bytes) {
   const size_t whole = (size_t)bytes + HUGE_PAGE;
   char *room = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (room == MAP_FAILED) fm_cannot("not enough memory", "ask for a smaller --most");
   madvise(room, whole, MADV_HUGEPAGE);
-  return (struct line *)(void *)(room + (HUGE_PAGE - (uintptr_t)room % HUGE_PAGE) % HUGE_PAGE);
+  return room + (HUGE_PAGE - (uintptr_t)room % HUGE_PAGE) % HUGE_PAGE;
 }
 
 static uint64_t next_random(uint64_t *state) { /* xorshift64* (Vigna 2016) */
@@ -117,25 +118,33 @@ static void measure(int member, void *shared) {
   }
 }
 
-int main(int count, char **words) {
-  struct run run = {-1, -1, 2, 5, 0, 16 << 10, 256 << 20, 0.002};
+static void read_words(struct run *run, int count, char **words) {
   for (int i = 1; i + 1 < count; i += 2) {
-    if (!strcmp(words[i], "--cpu")) run.cpu = atoi(words[i + 1]);
-    if (!strcmp(words[i], "--node")) run.node = atoi(words[i + 1]);
-    if (!strcmp(words[i], "--least")) run.least = atol(words[i + 1]);
-    if (!strcmp(words[i], "--most")) run.most = atol(words[i + 1]);
-    if (!strcmp(words[i], "--per-octave")) run.per_octave = atoi(words[i + 1]);
-    if (!strcmp(words[i], "--repetitions")) run.repetitions = atoi(words[i + 1]);
-    if (!strcmp(words[i], "--seconds")) run.seconds = atof(words[i + 1]);
+    if (!strcmp(words[i], "--cpu")) run->cpu = atoi(words[i + 1]);
+    if (!strcmp(words[i], "--node")) run->node = atoi(words[i + 1]);
+    if (!strcmp(words[i], "--least")) run->least = atol(words[i + 1]);
+    if (!strcmp(words[i], "--most")) run->most = atol(words[i + 1]);
+    if (!strcmp(words[i], "--per-octave")) run->per_octave = atoi(words[i + 1]);
+    if (!strcmp(words[i], "--repetitions")) run->repetitions = atoi(words[i + 1]);
+    if (!strcmp(words[i], "--seconds")) run->seconds = atof(words[i + 1]);
   }
-  run.most -= run.most % (LINE * UNROLLED);
-  if (run.cpu < 0 || run.cpu >= FM_MOST_CPUS || run.least < LINE * UNROLLED ||
-      run.most < run.least || run.per_octave < 1 || run.repetitions < 1 ||
-      run.repetitions > MAX_REPETITIONS || !(run.seconds > 0 && run.seconds < 10))
+}
+
+static void refuse_odd(const struct run *run) {
+  if (run->cpu < 0 || run->cpu >= FM_MOST_CPUS || run->least < LEAST_BYTES ||
+      run->most < run->least || run->per_octave < 1 || run->repetitions < 1 ||
+      run->repetitions > MAX_REPETITIONS || !(run->seconds > 0 && run->seconds < 10))
     fm_fail(
         "usage: memory_latency --cpu NUMBER [--node NUMBER] [--least BYTES, at least %d]"
         " [--most BYTES] [--per-octave N] [--repetitions 1..%d] [--seconds S]",
-        LINE * UNROLLED, MAX_REPETITIONS);
+        LEAST_BYTES, MAX_REPETITIONS);
+}
+
+int main(int count, char **words) {
+  struct run run = {-1, -1, 2, 5, 0, 16 << 10, 256 << 20, 0.002};
+  read_words(&run, count, words);
+  run.most -= run.most % LEAST_BYTES;
+  refuse_odd(&run);
   fm_on_each_cpu(&run.cpu, 1, measure, &run);
   fm_end();
   return FM_OK;
