@@ -3,15 +3,19 @@
 `python loses.py SHARED WAY KEYS [once]` holds all nodes of a pool, whose other keys are KEYS in
 JSON, and runs the command on one, by run, map, submit or arun; or on both, by a map. It writes its
 node into SHARED/began, waits for SHARED/go, and then writes its node into SHARED/done. Printed are
-the nodes, those that are lost, and how it ended. once: it is not requeued.
+the nodes, those that are lost, and how it ended. once: it is not requeued. SHARED/answered has the
+nodes whose kernels answered once: what never did is not missed, as a firewall may be there.
 """
 
 import asyncio
 import faulthandler
 import json
 import sys
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import flowos as fo
 from flowos.engine import HeldSlice, SliceOptions, provider_of
@@ -36,6 +40,16 @@ def heard(event: HoldEvent) -> None:
         say("lost", event.node, event.reason)
 
 
+def note_answers(nodes: Sequence[Any], file: Path) -> None:
+    left = list(nodes)
+    while left:
+        for node in [each for each in left if each.echo.is_heard]:
+            left.remove(node)
+            with file.open("a") as answered:
+                answered.write(f"{node.name}\n")
+        time.sleep(0.05)
+
+
 def main(shared: str, way: str, keys: str, once: str = "") -> None:
     faulthandler.dump_traceback_later(40)  # before its test gives up
     words = ["sh", "-c", SCRIPT, shared, fo.In("x")]
@@ -47,6 +61,8 @@ def main(shared: str, way: str, keys: str, once: str = "") -> None:
     ask, options = Ask(nodes=provider.pool.nodes), SliceOptions(cores=1, folder=folder)
     with HeldSlice(provider, ask, options, heard) as s:
         say("held", *s.nodes)
+        noting = (s._held.nodes, Path(shared) / "answered")
+        threading.Thread(target=note_answers, args=noting, daemon=True).start()
         ways: dict[str, Callable[[], object]] = {
             "run": lambda: s.run(flow, 7),
             "map": lambda: next(s.map(flow, [7])),

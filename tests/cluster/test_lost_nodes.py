@@ -49,9 +49,11 @@ class Program:
         return path.read_text().split() if path.exists() else []
 
     def began(self, count: int) -> list[str]:
-        """The nodes on which it began, once they are so many."""
+        """The nodes on which it began, once they are so many, and are watched."""
         assert comes(lambda: len(self.nodes()) >= count), self.end()
-        return self.nodes()
+        nodes = self.nodes()
+        assert comes(lambda: set(nodes) <= set(self.nodes("answered"))), self.end()
+        return nodes
 
     def runs_on(self, node: str) -> list[int]:
         """The processes of its command there."""
