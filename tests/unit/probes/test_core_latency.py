@@ -35,7 +35,8 @@ def large(node: MakeNode) -> Facts:
         Cache(level=3, kind="unified", size_bytes=1, line_bytes=64, cpus=tuple(range(n, n + 4)))
         for n in range(0, 16, 4)
     )
-    return replace(facts, cpus=cpus, caches=caches)
+    small = Cache(level=2, kind="unified", size_bytes=1, line_bytes=64, cpus=(0, 1))
+    return replace(facts, cpus=cpus, caches=(small, *caches))
 
 
 def test_pairs_of_each_distance_are_taken_over_the_whole_machine(large: Facts) -> None:
