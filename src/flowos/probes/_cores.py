@@ -57,5 +57,11 @@ def build_for(case: Case, source: str, flags: Argv, libraries: Argv = ()) -> Bui
     )
 
 
+def options_of(case: Case, *names: str) -> Argv:
+    """Those details of a case as options of its program: --per-octave 2."""
+    pairs = ((f"--{name.replace('_', '-')}", case.detail(name)) for name in names)
+    return tuple(word for pair in pairs for word in pair)
+
+
 def counted(number: str, noun: str) -> str:
     return f"{number} {noun}" if number == "1" else f"{number} {noun}s"

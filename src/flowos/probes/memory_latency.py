@@ -14,7 +14,7 @@ from flowos.model import (
     Unmeasured,
 )
 from flowos.probes._base import Headline, Probe, ProbeInfo, Program, best_compiler, read_answer
-from flowos.probes._cores import NO_COMPILER, build_for, remembered
+from flowos.probes._cores import NO_COMPILER, build_for, options_of, remembered
 
 MEMORY = "memory_latency"
 """The metric of a load that no cache serves: at the largest size."""
@@ -99,13 +99,8 @@ class MemoryLatency(Probe):
         return 0.1 + 150e-9 * 2 * lines + 0.003 * sizes * (repetitions + 1)
 
     def program(self, case: Case) -> Program:
-        options = ("cpu", "node", "least", "most", "per_octave", "repetitions")
         return Program(
-            argv=tuple(
-                word
-                for option in options
-                for word in (f"--{option.replace('_', '-')}", case.detail(option))
-            ),
+            argv=options_of(case, "cpu", "node", "least", "most", "per_octave", "repetitions"),
             build=build_for(case, "memory_latency.c", ("-O2", "-pthread"), ("-lm",)),
             limit_seconds=60 + 10 * self.seconds(case),
         )

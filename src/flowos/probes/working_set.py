@@ -16,7 +16,7 @@ from flowos.model import (
 from flowos.plan import find_steps, memory_plateau
 from flowos.probes._arrays import elements_for, last_cache_bytes
 from flowos.probes._base import Headline, Probe, ProbeInfo, Program, best_compiler, read_answer
-from flowos.probes._cores import NO_COMPILER, build_for, core_sets, counted, on_cores
+from flowos.probes._cores import NO_COMPILER, build_for, core_sets, counted, on_cores, options_of
 from flowos.probes._nominal import nominal_memory
 from flowos.probes._suspect import suspected
 
@@ -125,13 +125,8 @@ class WorkingSet(Probe):
         return len(KERNELS) * (repetitions + 2) * (small + swept / 20e9)
 
     def program(self, case: Case) -> Program:
-        options = ("cpus", "least", "most", "limit", "per_octave", "repetitions")
         return Program(
-            argv=tuple(
-                word
-                for option in options
-                for word in (f"--{option.replace('_', '-')}", case.detail(option))
-            ),
+            argv=options_of(case, "cpus", "least", "most", "limit", "per_octave", "repetitions"),
             build=build_for(case, "working_set.c", ("-O2", "-pthread"), ("-lm",)),
             cores=int(case.level("cores")),
             limit_seconds=60 + 10 * self.seconds(case) * _times_farther(case),

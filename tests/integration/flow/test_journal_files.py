@@ -102,6 +102,25 @@ def test_a_command_runs_again_when_its_program_or_a_file_it_names_changed(tmp_pa
     assert (run(), run()) == (["two", 0], ["two", 1])
 
 
+def test_a_path_within_a_value_may_be_of_what_is_not_there_yet(tmp_path: Path) -> None:
+    log, out = tmp_path / "log", tmp_path / "out"
+
+    @fo.task
+    def plan(places: list[Path]) -> list[Path]:
+        with log.open("a") as file:
+            file.write("ran\n")
+        return [place / "later" for place in places]
+
+    with fo.slice(plan(fo.flow_input("p", list[Path])), journal=tmp_path / "journal") as s:
+        assert s.run([out]) == s.run([out]) == [[out / "later"]]
+        assert len(lines(log)) == 1
+        assert s.run([tmp_path / "other"]) == [[tmp_path / "other/later"]]
+        out.mkdir()
+        (out / "later").write_text("now it is")
+        assert s.run([out]) == [[out / "later"]]
+        assert len(lines(log)) == 3
+
+
 def test_a_file_of_a_python_task_has_to_be_as_it_was(tmp_path: Path) -> None:
     log, out = tmp_path / "log", tmp_path / "out"
 

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from flowos.engine.results._file_digest import file_digest
+from flowos.engine.results._file_digest import digest_if_there, file_digest
 from flowos.engine.results._record import CODE_BYTES
 from flowos.engine.results._value_digest import Digester, NoDigest
 from flowos.model import (
@@ -115,9 +115,10 @@ def _add_body(to: Digester, step: Step, variables: Mapping[str, str]) -> None:
 
 
 def _by_content(path: object, _: str) -> object:
-    """What stands for a file in a value."""
-    path = Path(str(path))
-    return path.name, file_digest(path)
+    """What stands for a file in a value: the path itself where nothing is yet."""
+    file = Path(str(path))
+    digest = digest_if_there(file)
+    return path if digest is None else (file.name, digest)
 
 
 def _add_file(to: Digester, path: Path) -> None:

@@ -44,6 +44,16 @@ def file_digest(path: Path) -> bytes:
     return digest
 
 
+def digest_if_there(path: Path) -> bytes | None:
+    """The same; None where nothing is. Raises NoDigest also for what cannot be read."""
+    try:
+        return file_digest(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise NoDigest(str(error)) from error
+
+
 def _folder_digest(folder: Path) -> bytes:
     found = hashlib.sha256()
     for path in _inside(folder):

@@ -17,7 +17,7 @@ from flowos.engine.flow._usage import SliceUsage
 from flowos.engine.launch._init_program import cache_folder
 from flowos.engine.ray._ray_values import InRay
 from flowos.engine.results._call_key import CallKey
-from flowos.engine.results._file_digest import file_digest
+from flowos.engine.results._file_digest import digest_if_there
 from flowos.engine.results._journal import Journal, newest
 from flowos.engine.results._record import KeptResult
 from flowos.engine.results._value_digest import NoDigest
@@ -105,11 +105,12 @@ class SliceResults:
         for journal in self._journals(stage):
             try:
                 journal.put(self._packed(stage, journal, key, values))
-            except NoDigest as error:
-                raise TaskFailed(
-                    f"task {stage.label!r}: its result cannot be kept in {journal.name}: {error}"
-                ) from error
-            except OSError as error:
+            except (OSError, NoDigest) as error:
+                if journal is not self._journal:
+                    self._cache = None
+                elif isinstance(error, NoDigest):
+                    words = f"its result cannot be kept in {journal.name}: {error}"
+                    raise TaskFailed(f"task {stage.label!r}: {words}") from error
                 first = f"task {stage.label!r}: {error}"
                 count, first = self._not_kept.get(journal.name, (0, first))
                 self._not_kept[journal.name] = count + 1, first
@@ -221,11 +222,11 @@ def _opened(value: object) -> object:
 
 
 def _value_part(type_: PortType, value: object) -> tuple[object, ...]:
-    """What is kept of a value: itself, and what its files were."""
+    """What is kept of a value: itself, and what its files are, or that they are not there."""
     files = []
 
     def note(path: object, _: str) -> object:
-        files.append((str(path), file_digest(Path(str(path)))))
+        files.append((str(path), digest_if_there(Path(str(path)))))
         return path
 
     with_files(type_, value, note)
@@ -238,8 +239,8 @@ def _types(stage: Stage) -> list[PortType]:
     return [types[register] for register in stage.returns]
 
 
-def _is_as_it_was(path: Path, digest: bytes) -> bool:
+def _is_as_it_was(path: Path, digest: bytes | None) -> bool:
     try:
-        return file_digest(path) == digest
-    except (OSError, NoDigest):
+        return digest_if_there(path) == digest
+    except NoDigest:
         return False
