@@ -259,7 +259,9 @@ def test_a_library_that_crashes_when_opened_is_left_out(tmp_path: Path) -> None:
 # --- the collector as a program --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["collect.py", "collect_software.py", "open_blas.py"])
+@pytest.mark.parametrize(
+    "name", ["collect.py", "collect_software.py", "cuda_devices.py", "open_blas.py"]
+)
 def test_the_collectors_programs_are_python_3_8_and_import_the_standard_library_only(
     name: str,
 ) -> None:

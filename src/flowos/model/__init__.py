@@ -23,8 +23,8 @@ _PARTS = {
         "StoreError TaskFailed TimeLimitExceeded UsageError ValueRefused WiringError WorkerLost"
     ),
     "_facts": (
-        "Blas Cache Compiler Facts FileSystemFacts LogicalCpu Memory Missing Mpi NumaNode Tool "
-        "Tried"
+        "Blas Cache Compiler CudaDevice Facts FileSystemFacts LogicalCpu Memory Missing Mpi "
+        "NumaNode Tool Tried"
     ),
     "_fake_script": "FakeStep read_script",
     "_file_parts": "has_files with_files",
@@ -136,6 +136,7 @@ if TYPE_CHECKING:
         Blas as Blas,
         Cache as Cache,
         Compiler as Compiler,
+        CudaDevice as CudaDevice,
         Facts as Facts,
         LogicalCpu as LogicalCpu,
         Memory as Memory,

@@ -87,6 +87,24 @@ class Tool:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CudaDevice:
+    """A GPU of NVIDIA, as its driver describes it; number: as CUDA counts them here.
+
+    bus_bits: the width of its memory's bus. capability: (major, minor).
+    """
+
+    number: int
+    name: str
+    memory_bytes: int = 0
+    multiprocessors: int = 0
+    clock_hz: float = 0.0
+    memory_clock_hz: float = 0.0
+    bus_bits: int = 0
+    cache_bytes: int = 0
+    capability: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Memory:
     """Nominal figures of the memory, from DMI if it is readable, or from the user."""
 
@@ -142,6 +160,7 @@ class Facts:
     memory: Memory = Memory()
     hypervisor: str = ""
     gpus: tuple[str, ...] = ()
+    cuda: tuple[CudaDevice, ...] = ()
     compilers: tuple[Compiler, ...] = ()
     mpis: tuple[Mpi, ...] = ()
     blas: tuple[Blas, ...] = ()

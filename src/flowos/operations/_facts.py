@@ -41,8 +41,8 @@ def facts_on(node: Node, request: MeasurementRequest) -> Facts:
     folder = node.folder() / "programs"
     folder.mkdir(exist_ok=True)
     with as_file(files("flowos.probes").joinpath("programs")) as programs:
-        for name in ("collect.py", "collect_software.py"):
-            shutil.copy(programs / name, folder)
+        for program in programs.glob("*.py"):
+            shutil.copy(program, folder)
     words = (sys.executable, str(folder / "collect.py"), "--scratch", str(request.scratch))
     return read_facts(_collected(words, BARE, node.variables(BARE), node), request.nominal)
 

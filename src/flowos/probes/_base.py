@@ -253,15 +253,18 @@ class Program:
 
     argv: without `build` the whole command line, else the arguments of the built binary; a word
     "{scratch}" is replaced by a new folder on the file system to be measured.
+    script: of programs/, for the Python that is the first word of `argv`.
     ranks/mpi_family/mpirun: for an MPI program, their number, its MPI, its mpirun.
     starts: number of starts if start-up is measured, else 0.
     takes_turns: can it run side by side with others, one working at a time (flowos_turns.h)?
     memory_bytes: memory held during turns of others, if large.
+    on_gpu: is what the processors do meanwhile no disturbance?
     opens: libraries among the words of `argv`, which it loads by these names.
     """
 
     argv: Argv
     build: Build | None = None
+    script: str = ""
     variables: tuple[tuple[str, str], ...] = ()
     cores: int = 1
     ranks: int = 1
@@ -271,6 +274,7 @@ class Program:
     starts: int = 0
     takes_turns: bool = False
     memory_bytes: int = 0
+    on_gpu: bool = False
     opens: Argv = ()
 
     @property

@@ -12,6 +12,7 @@ OPENMP = "OpenMP"
 MPI = "MPI"
 BLAS = "BLAS library"
 FIO = "fio"
+TORCH = "PyTorch"
 BROWSER = "browser"
 LIKWID = "likwid-bench"
 MEMORY_SPEED = "nominal memory speed"
@@ -96,6 +97,9 @@ def _missing_programs(facts: Facts, by: Installer) -> Iterator[Missing]:
     for what, there, loses in losses:
         if not there:
             yield Missing(what=what, loses=loses, remedy=by.of(what))
+    if facts.gpus and "torch" not in tools:
+        remedy = "pip install torch, in a build for CUDA"
+        yield Missing(what=TORCH, loses="GPUs are not measured", remedy=remedy)
 
 
 def _broken(raw: Mapping[str, Sequence[Mapping[str, object]]], by: Installer) -> Iterator[Missing]:

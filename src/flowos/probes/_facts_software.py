@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Literal, TypeVar
 
-from flowos.model import Blas, Compiler, Mpi, Tool
+from flowos.model import Blas, Compiler, CudaDevice, Mpi, Tool
 from flowos.probes._facts_tree import word
 
 Entry = Mapping[str, object]
@@ -136,6 +136,30 @@ def tools_of(entries: Sequence[Entry]) -> tuple[Tool, ...]:
         for entry in entries
         if works(entry)
     )
+
+
+def cuda_of(entries: Sequence[Entry]) -> tuple[CudaDevice, ...]:
+    """The GPUs that the driver lists."""
+    return tuple(
+        CudaDevice(
+            number=_number(entry, "number"),
+            name=word(entry, "name"),
+            memory_bytes=_number(entry, "memory_bytes"),
+            multiprocessors=_number(entry, "multiprocessors"),
+            clock_hz=1e3 * _number(entry, "clock_khz"),
+            memory_clock_hz=1e3 * _number(entry, "memory_clock_khz"),
+            bus_bits=_number(entry, "bus_bits"),
+            cache_bytes=_number(entry, "cache_bytes"),
+            capability=(_number(entry, "major"), _number(entry, "minor")),
+        )
+        for entry in entries
+        if word(entry, "name")
+    )
+
+
+def _number(entry: Entry, name: str) -> int:
+    value = entry.get(name)
+    return value if isinstance(value, int) else 0
 
 
 def with_unique_names(things: Sequence[Named]) -> tuple[Named, ...]:

@@ -2,12 +2,18 @@
 
 from flowos.probes._base import Probe
 from flowos.probes.clock import Clock
+from flowos.probes.collectives import Collectives
 from flowos.probes.core_latency import CoreLatency
+from flowos.probes.deepbench import DeepBench
 from flowos.probes.fio import Fio
 from flowos.probes.flops import Flops
 from flowos.probes.gemm import Gemm
+from flowos.probes.gpu_copy import GpuCopy
+from flowos.probes.gpu_gemm import GpuGemm
+from flowos.probes.gpu_stream import GpuStream
 from flowos.probes.memory_latency import MemoryLatency
 from flowos.probes.mpi import MpiPairs
+from flowos.probes.nbody import Nbody
 from flowos.probes.solve import Solve
 from flowos.probes.startup import Startup
 from flowos.probes.stream import Stream
@@ -25,6 +31,12 @@ PROBES: tuple[Probe, ...] = (
     MpiPairs(),
     Solve(),
     Fio(),
+    GpuGemm(),
+    GpuStream(),
+    GpuCopy(),
+    DeepBench(),
+    Collectives(),
+    Nbody(),
 )
 
 

@@ -18,7 +18,7 @@ from flowos.probes._facts_processor import (
     instruction_sets_of,
     model_of,
 )
-from flowos.probes._facts_software import compilers_of, libraries_of, mpis_of, tools_of
+from flowos.probes._facts_software import compilers_of, cuda_of, libraries_of, mpis_of, tools_of
 from flowos.probes._facts_storage import storage_of
 from flowos.probes._facts_topology import caches_of, cpus_of, online_cpus, processors_of
 from flowos.probes._facts_tree import MAX_CPUS, Tree, cpu_list, entries, kilobytes, texts
@@ -55,6 +55,7 @@ def read_facts(collected: Mapping[str, object], nominal: Nominal = ()) -> Facts:
         mpis=mpis_of(software["mpis"]),
         blas=libraries_of(software["libraries"]),
         tools=tools_of(software["tools"]),
+        cuda=cuda_of(entries(collected.get("cuda"))),
         tried=_tried(collected.get("tried")),
         storage=storage_of(collected.get("storage"), tree.text("/proc/self/mountinfo")),
     )

@@ -5,12 +5,24 @@ from pathlib import PurePath
 
 import pytest
 
-from flowos.model import Blas, Cache, Compiler, Facts, LogicalCpu
+from flowos.model import Blas, Cache, Compiler, CudaDevice, Facts, LogicalCpu
 
 GCC = Compiler(
     name="gcc", family="gcc", language="c", version="12.2.0", path=PurePath("/usr/bin/gcc")
 )
 X86 = ("sse4.2", "avx", "avx2", "avx512f")
+H200 = CudaDevice(
+    number=0,
+    name="NVIDIA H200",
+    memory_bytes=150109880320,
+    multiprocessors=132,
+    clock_hz=1.98e9,
+    memory_clock_hz=3.201e9,
+    bus_bits=6016,
+    cache_bytes=62914560,
+    capability=(9, 0),
+)
+"""As its driver describes it."""
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ from flowos.model import (
 )
 from flowos.probes._base import Headline, Probe, Program
 from flowos.probes._tables import PROBES
+from tests.unit.probes.conftest import H200
 
 GOLDEN = Path(__file__).parents[2] / "golden/probes"
 EFFORTS: Sequence[Effort] = get_args(Effort)
@@ -68,7 +69,10 @@ def with_all(node: Facts) -> Facts:
                 cxx=PurePath("/usr/bin/mpicxx"),
             ),
         ),
-        tools=(Tool(name="fio", version="fio-3.33", path=PurePath("/usr/bin/fio")),),
+        tools=(
+            Tool(name="fio", version="fio-3.33", path=PurePath("/usr/bin/fio")),
+            Tool(name="torch", version="2.11.0", path=PurePath("/usr/bin/python3")),
+        ),
         tried=(Tried(name="io_uring", works=True), Tried(name="direct I/O", works=True)),
         storage=FileSystemFacts(file_system="ext4", free_bytes=100 << 30),
     )
@@ -89,7 +93,7 @@ def of_program(program: Program) -> Iterator[str]:
 
 
 def of_effort(probe: Probe, facts: Facts, effort: Effort) -> Iterator[str]:
-    cases = probe.cases(facts, MeasurementRequest(effort=effort))
+    cases = probe.cases(facts, MeasurementRequest(effort=effort, probes=(probe.name,)))
     if isinstance(cases, Unmeasured):
         yield f"\n{effort}: {stated(cases)}"
         return
@@ -129,8 +133,10 @@ def planned(probe: Probe, facts: Facts) -> str:
 @pytest.mark.parametrize("probe", PROBES, ids=lambda p: p.name)
 @pytest.mark.parametrize("size", ["large", "small"])
 def test_a_probe_plans_as_it_did(probe: Probe, size: str, node: Callable[..., Facts]) -> None:
-    """Two sockets of two cores; or one core, whose memory is four times its cache."""
-    large = node(sockets=2, cores=2, nominal_hz=2.4e9)
+    """Two sockets of two cores and two GPUs; or one core, whose memory is four times its cache."""
+    large = replace(
+        node(sockets=2, cores=2, nominal_hz=2.4e9), cuda=(H200, replace(H200, number=1))
+    )
     small = node(cores=1, memory_bytes=64 << 20, l3_bytes=16 << 20)
     text = planned(probe, with_all(large if size == "large" else small))
     file = GOLDEN / size / f"{probe.name}.txt"

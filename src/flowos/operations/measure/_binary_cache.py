@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterable
 from contextlib import suppress
+from importlib.resources import as_file, files
 from pathlib import Path
 
 from flowos.model import FlowosError
@@ -60,3 +61,13 @@ class BinaryCache:
         if not copy.exists():
             shutil.copy2(program, copy)
         return copy
+
+    def script(self, name: str) -> Path:
+        """A copy of a Python program of ours and its siblings, where all environments see it."""
+        copies = self._folder / "scripts"
+        if not copies.exists():
+            copies.mkdir()
+            with as_file(files("flowos.probes").joinpath("programs")) as programs:
+                for script in programs.glob("*.py"):
+                    shutil.copy2(script, copies)
+        return copies / name

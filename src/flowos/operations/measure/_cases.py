@@ -56,6 +56,8 @@ def _commands(program: Program) -> Iterator[str]:
     if program.build:
         yield _compile(program.build)
         words = (program.build.key, *words)
+    if program.script:
+        words = (words[0], program.script, *words[1:])
     if program.mpi_family:
         words = (program.mpirun, "-n", str(program.ranks), *words)
     yield with_variables(program, shlex.join(words))

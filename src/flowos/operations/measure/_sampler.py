@@ -81,13 +81,15 @@ class Sampler:
         *,
         others: bool = True,
         on_storage: bool = False,
+        on_gpu: bool = False,
     ) -> list[list[Sample] | Unmeasured]:
         """Measure a case once, as a turn of round `number`; several cases, if they run at once.
 
         read: runs the programs and returns their answers, in their order; raises FlowosError if it
         fails. others: is work of processes that are not our children a disturbance? on_storage: is
-        the storage of `scratch` measured, so that traffic of others is a disturbance? Raises
-        Cancelled when interrupted.
+        the storage of `scratch` measured, so that traffic of others is a disturbance? on_gpu:
+        is a GPU alone measured, for which the state of processors says nothing? Raises Cancelled
+        when interrupted.
         """
         beside = f", {len(cases) - 1} beside it in turns" if len(cases) > 1 else ""
         self.on_progress(Progress(doing=cases[0].label + beside, left_seconds=self.left_seconds))
@@ -106,6 +108,8 @@ class Sampler:
         around = state.around(watched, before, self._spin(fresh=True)) if usages else watched
         if storage is None:
             around = replace(around, io_pressure=None)
+        if on_gpu:
+            around = MachineState()
         return [
             self._kept_of(case, number, answer, around, in_turns=len(cases) > 1)
             for case, answer in zip(cases, answers, strict=True)

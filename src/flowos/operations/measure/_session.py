@@ -222,6 +222,7 @@ class Session:
             partial(answers_of, entries, f"{block.design.seed} {block.rounds}"),
             others=all(entry.place.all_ours for entry in entries),
             on_storage=any(entry.program.on_storage for entry in entries),
+            on_gpu=all(entry.program.on_gpu for entry in entries),
         )
         took = engine.now() - began
         block.spent_seconds += took

@@ -17,6 +17,8 @@ def words_in(place: PreparedEnvironment, program: Program, cache: BinaryCache) -
     """The command line of a program there, compiled if needed. Raises FlowosError if that fails."""
     if program.mpi_family:
         return _mpi_words(place, program, cache)
+    if program.script:
+        return (program.argv[0], str(cache.script(program.script)), *program.argv[1:])
     if place.binary == "own":
         if program.build is None:
             return program.argv

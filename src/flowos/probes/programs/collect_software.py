@@ -8,7 +8,8 @@ output, and in "fails" the error message if it did not work ("" if it did).
   mpis       compiler, mpirun, shows (the command that the wrapper stands for), says, fails, cxx
              (the C++ compiler, if it made a program)
   libraries  path, says, fails, symbol, integer_bytes: BLAS, opened by open_blas.py in a child
-  tools      name, path, says, fails
+  tools      name, path, says, fails; "torch" is a Python that has PyTorch
+  cuda       the GPUs, as cuda_devices.py says them in a child
 --deps DIR also looks below DIR/usr. Every command has a limit, and so has the whole.
 """
 
@@ -18,6 +19,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -229,8 +231,8 @@ def builds_cxx(path: str, folder: Path) -> bool:
     return output_of(*words, TMPDIR=str(folder))[0] == 0
 
 
-def tool(name: str, path: str, option: str) -> dict[str, Any]:
-    code, says = output_of(path, option)
+def tool(name: str, path: str, *options: str) -> dict[str, Any]:
+    code, says = output_of(path, *options)
     return {"name": name, "path": path, "says": says, "fails": complaint(code, says)}
 
 
@@ -240,6 +242,26 @@ def tool_paths(paths: list[Path]) -> list[tuple[str, str, str]]:
         first.setdefault(path.name, str(path))
     calls = ((name, [first[c] for c in called if c in first], o) for name, called, o in TOOLS)
     return [(name, there[0], option) for name, there, option in calls if there]
+
+
+def torch_tools() -> list[dict[str, Any]]:
+    """Pythons that have PyTorch: this one, the one in PATH. To import it would take seconds."""
+    ask = (
+        "import importlib.metadata as m, importlib.util as u\n"
+        "print(m.version('torch') if u.find_spec('torch') else exit('no PyTorch'))"
+    )
+    pythons = dict.fromkeys((sys.executable, shutil.which("python3") or sys.executable))
+    tried = [tool("torch", python, "-c", ask) for python in pythons]
+    return [each for each in tried if not each["fails"]]
+
+
+# --- GPUs ------------------------------------------------------------------------------------
+
+
+def cuda() -> list[dict[str, Any]]:
+    program = str(Path(__file__).with_name("cuda_devices.py"))
+    code, says = output_of(sys.executable, "-S", program)
+    return list(json.loads(says)) if code == 0 else []
 
 
 # --- BLAS ------------------------------------------------------------------------------------
@@ -279,7 +301,9 @@ def tried(deps: str, folder: Path) -> dict[str, Any]:
             "mpis": [at.submit(mpi, *parts, folder) for parts in mpi_parts(there)],
             "tools": [at.submit(tool, *each) for each in tool_paths(there)],
         }
-        return {name: [each.result() for each in part] for name, part in parts.items()}
+        lists = {"tools": at.submit(torch_tools), "cuda": at.submit(cuda)}
+        found = {name: [each.result() for each in part] for name, part in parts.items()}
+        return dict(found, **{n: found.get(n, []) + one.result() for n, one in lists.items()})
 
 
 def main() -> None:

@@ -1,0 +1,78 @@
+"""Matrix products on GPUs through PyTorch, per type of number, with tensor cores and without.
+
+After figure 4 of seed 001: GEMM over matrix size against clock x multiprocessors x width.
+"""
+
+from flowos.model import Case, Chart, CudaDevice, Effort, Pairs
+from flowos.probes._base import Headline, ProbeInfo
+from flowos.probes._gpu import HOST, TorchProbe, nominal_gpu_flops
+
+TYPES = ("f64", "f32", "tf32", "f16", "bf16", "fp8")
+HOST_TYPES = ("f64", "f32", "bf16")
+"""Those that PyTorch multiplies on processors with a library made for it."""
+SIZES = {
+    "quick": (1024, 4096, 8192),
+    "normal": (256, 512, 1024, 2048, 3264, 4096, 8192, 9216, 13056),
+    "full": (256, 512, 1024, 1536, 2048, 3264, 4096, 6144, 8192, 9216, 11264, 13056, 16384),
+}
+"""3264, 9216 and 13056 are those at which the paper's types are fastest."""
+HOST_MOST = {"quick": 1024, "normal": 2048, "full": 4096}
+SECONDS = {"quick": 3.0, "normal": 8.0, "full": 60.0}
+
+
+class GpuGemm(TorchProbe):
+    """Metrics flops (flop/s) and flops_per_joule; the program sweeps type and n itself.
+
+    f32 is FP32 throughout; tf32, f16, bf16 and fp8 use tensor cores, and f64 where cuBLAS does so.
+    """
+
+    measure = "gemm"
+    info = ProbeInfo(
+        name="gpu_gemm",
+        title="Matrix products by PyTorch, on GPUs",
+        charts=(
+            Chart(
+                title="GEMM by PyTorch over matrix size",
+                kind="curve",
+                x="n",
+                metrics=("flops",),
+                series=("type",),
+                facets=("device",),
+                x_label="n (matrices of n x n)",
+                y_label="flop/s",
+                log_y=True,
+                about="By the library that PyTorch calls (cuBLAS), of random numbers.",
+            ),
+            Chart(
+                title="GEMM by PyTorch for its energy",
+                kind="bars",
+                x="type",
+                metrics=("flops_per_joule",),
+                series=("device",),
+                x_label="type",
+                y_label="flop/J",
+                ceilings=False,
+                about="The energy of the whole GPU, by its own meter (NVML), at the largest size.",
+            ),
+        ),
+        headlines=(
+            Headline("Matrix product by PyTorch, f64", "flops", (("type", "f64"),)),
+            Headline("Matrix product by PyTorch, f32", "flops", (("type", "f32"),)),
+            Headline("Matrix product by PyTorch, bf16", "flops", (("type", "bf16"),)),
+        ),
+        nominal=nominal_gpu_flops,
+    )
+
+    def details(self, device: CudaDevice | None, effort: Effort) -> Pairs:
+        sizes = [n for n in SIZES[effort] if device or n <= HOST_MOST[effort]]
+        return (
+            ("seconds", str(SECONDS[effort])),
+            ("sizes", ",".join(map(str, sizes))),
+            ("types", ",".join(TYPES if device else HOST_TYPES)),
+        )
+
+    def ceiling(self, case: Case) -> Case | None:
+        """On processors the arithmetic ceiling of all cores for this type."""
+        if case.level("device") != HOST or case.level("type") not in ("f64", "f32"):
+            return None
+        return Case("flops", levels=(("type", case.level("type")),))

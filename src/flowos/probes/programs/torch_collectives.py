@@ -1,0 +1,190 @@
+"""Times collectives of torch.distributed between ranks of this node: NCCL on GPUs, else Gloo.
+
+usage: python torch_collectives.py --ranks N --backend nccl|gloo --seconds S --sizes BYTES,...
+
+Times and bandwidths as nccl-tests define them (doc/PERFORMANCE.md): size is the larger of the send
+and the receive buffer of a rank; algorithm bandwidth is size over time; bus bandwidth is that times
+2 (n - 1) / n for allreduce and (n - 1) / n for allgather and reducescatter. A time is the mean over
+the ranks. Every result is checked before it is timed.
+Prints the JSON that probes read; exits with 1 and a line if a result is wrong. The ranks are
+children of this program and end with it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+BUS: dict[str, Callable[[int], float]] = {
+    "allreduce": lambda ranks: 2 * (ranks - 1) / ranks,
+    "allgather": lambda ranks: (ranks - 1) / ranks,
+    "reducescatter": lambda ranks: (ranks - 1) / ranks,
+}
+LEAST, MOST, CALLS = 3, 20, 10
+Call = Callable[[], Any]
+PR_SET_PDEATHSIG = 1
+
+
+def named(new: str, old: str) -> Any:
+    """A function of torch.distributed by its name, or by the one before PyTorch 2.13."""
+    return getattr(distributed, new, None) or getattr(distributed, old)
+
+
+# --- a rank ------------------------------------------------------------------------------------
+
+
+class Rank:
+    """One of the ranks, with its buffers of f32 on its device."""
+
+    def __init__(self, rank: int, ranks: int, backend: str) -> None:
+        self.rank, self.ranks, self.is_gpu = rank, ranks, backend == "nccl"
+        self.device = f"cuda:{rank}" if self.is_gpu else "cpu"
+
+    def wait(self) -> None:
+        if self.is_gpu:
+            torch.cuda.synchronize()
+
+    def collective(self, kind: str, size: int) -> tuple[Call, Call]:
+        """The call; and one that says whether its first result is right."""
+        ranks = self.ranks
+        count = max(1, size // 4 // ranks)
+        part = torch.full((count,), 1.0 + self.rank, device=self.device)
+        whole = torch.full((count * ranks,), 1.0 + self.rank, device=self.device)
+        gather = named("all_gather_single", "all_gather_into_tensor")
+        scatter = named("reduce_scatter_single", "reduce_scatter_tensor")
+        total, each = ranks * (ranks + 1) / 2, torch.arange(1.0, ranks + 1, device=self.device)
+        calls: dict[str, tuple[Call, Call]] = {
+            "allreduce": (
+                lambda: distributed.all_reduce(whole),
+                lambda: bool((whole == total).all()),
+            ),
+            "allgather": (
+                lambda: gather(whole, part),
+                lambda: bool((whole.view(ranks, count) == each[:, None]).all()),
+            ),
+            "reducescatter": (
+                lambda: scatter(part, whole),
+                lambda: bool((part == total).all()),
+            ),
+        }
+        return calls[kind]
+
+    def times(self, kind: str, size: int, seconds: float) -> list[float]:
+        call, is_right = self.collective(kind, size)
+        call()
+        if not is_right():
+            sys.exit(f"torch_collectives: {kind} of {size} bytes gave wrong sums on a rank")
+        once = self._calls(call, CALLS)
+        count = max(LEAST, min(MOST, int(seconds / max(once * CALLS, 1e-9))))
+        (agreed,) = self._agreed([float(count)])
+        return [self._calls(call, CALLS) for _ in range(round(agreed))]
+
+    def _calls(self, call: Call, calls: int) -> float:
+        """Seconds of one of these calls, the mean over the ranks."""
+        distributed.barrier()
+        self.wait()
+        began = time.perf_counter()
+        for _ in range(calls):
+            call()
+        self.wait()
+        (mean,) = self._agreed([(time.perf_counter() - began) / calls])
+        return mean
+
+    def _agreed(self, values: list[float]) -> list[float]:
+        """The mean over the ranks."""
+        shared = torch.tensor(values, dtype=torch.float64, device=self.device)
+        distributed.all_reduce(shared)
+        return [float(value) / self.ranks for value in shared]
+
+
+def readings_of(kind: str, size: int, ranks: int, times: list[float]) -> list[dict[str, Any]]:
+    size = max(1, size // 4 // ranks) * 4 * ranks
+    of = {
+        "time": ("second", times),
+        "algorithm_bandwidth": ("byte/s", [size / seconds for seconds in times]),
+        "bus_bandwidth": ("byte/s", [BUS[kind](ranks) * size / seconds for seconds in times]),
+    }
+    levels, notes = {"collective": kind, "bytes": str(size)}, {"torch": torch.__version__}
+    return [
+        {"metric": name, "unit": unit, "values": values, "levels": levels, "notes": notes}
+        for name, (unit, values) in of.items()
+    ]
+
+
+def be_rank(options: argparse.Namespace) -> None:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if options.backend == "gloo":
+        torch.set_num_threads(1)
+    else:
+        torch.cuda.set_device(options.rank)
+    distributed.init_process_group(
+        options.backend,
+        init_method=f"file://{options.meet}",
+        rank=options.rank,
+        world_size=options.ranks,
+    )
+    rank = Rank(options.rank, options.ranks, options.backend)
+    sizes = [int(word) for word in options.sizes.split(",")]
+    each = options.seconds / len(BUS) / len(sizes)
+    found = [
+        reading
+        for kind in BUS
+        for size in sizes
+        for reading in readings_of(kind, size, options.ranks, rank.times(kind, size, each))
+    ]
+    if options.rank == 0:
+        json.dump({"readings": found}, sys.stdout)
+        sys.stdout.flush()
+    distributed.destroy_process_group()
+
+
+# --- all together ------------------------------------------------------------------------------
+
+
+def run_ranks(options: argparse.Namespace, words: list[str]) -> int:
+    """Start the ranks; when one fails the others, which wait for it, are ended."""
+    with tempfile.TemporaryDirectory() as folder:
+        line = [sys.executable, __file__, *words, "--meet", f"{folder}/meet"]
+        ranks = [
+            subprocess.Popen([*line, "--rank", str(rank)], stdin=subprocess.DEVNULL)
+            for rank in range(options.ranks)
+        ]
+        left, code = set(ranks), 0
+        while left and not code:
+            time.sleep(0.02)
+            for ended in [rank for rank in left if rank.poll() is not None]:
+                left.remove(ended)
+                code = code or abs(ended.returncode)
+        for rank in left:
+            rank.kill()
+            rank.wait()
+    return code
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Time collectives of torch.distributed.")
+    parser.add_argument("--ranks", type=int, required=True)
+    parser.add_argument("--backend", choices=("nccl", "gloo"), required=True)
+    parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--sizes", required=True)
+    parser.add_argument("--rank", type=int, default=-1)
+    parser.add_argument("--meet", default="")
+    options = parser.parse_args()
+    if options.rank < 0:
+        sys.exit(run_ranks(options, sys.argv[1:]))
+    be_rank(options)
+
+
+if __name__ == "__main__":
+    if "--rank" in sys.argv:
+        import torch
+        from torch import distributed
+    main()
