@@ -5,6 +5,9 @@ from pathlib import Path
 from flowos.drivers import Seen
 from flowos.model import End, Exited, Launch, RuntimeFailed
 
+_FLAGS, _PF_EXITING = 5, 0x4
+"""Of /proc/PID/stat the place of the flags after the state; include/linux/sched.h."""
+
 
 def explained(launch: Launch, seen: Seen, end: End) -> End:
     """A runtime's own words, translated, where it did not get as far as flowos-init."""
@@ -33,7 +36,15 @@ def lives(folder: Path) -> bool:
     """Whether the command of a launch with this run folder runs still."""
     try:
         command = (folder / "started.0").read_text().split()[1]
-        state = Path(f"/proc/{command}/stat").read_bytes().rpartition(b")")[2].split()[0]
+        return runs(Path(f"/proc/{command}/stat").read_bytes())
     except (OSError, IndexError):
         return False
-    return state not in (b"Z", b"X")
+
+
+def runs(stat: bytes) -> bool:
+    """Whether a process with this /proc/PID/stat runs, or is one that the kernel is ending.
+
+    Its files are closed before it becomes a zombie, and what is read from it fails in between.
+    """
+    state, *rest = stat.rpartition(b")")[2].split()
+    return state not in (b"Z", b"X") and not int(rest[_FLAGS]) & _PF_EXITING
