@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyarrow.parquet import read_table
 
 from flowos.cli._commands import COMMANDS
 from flowos.report import read_json
@@ -38,9 +39,11 @@ def test_a_measurement_is_kept_listed_shown_compared_and_reported(
     same = flowos("compare", "last", listed["id"], code=2).stderr
     assert same.endswith(f"both are run {listed['id']}: there is nothing to compare\n")
     flowos("report", "last", "--out", "again")
-    names = {"report.html", "report.json", "report.csv", "report.md"}
+    names = {"report.html", "report.json", "report.csv", "report.md", "report.prom"}
     assert {p.name for p in (tmp_path / "again").iterdir()} == names
     assert {p.name for p in (measured / "flowos-report").iterdir()} == names
+    table = flowos("report", "last", "--out", "again", "--parquet").stdout.splitlines()[-1]
+    assert read_table(tmp_path / table).num_rows == len(book["book"]["measurements"])
 
 
 def test_runs_are_deleted_all_or_none_and_a_dry_run_only_shows_them(

@@ -1,4 +1,4 @@
-"""`flowos report`: the page, CSV, JSON and Markdown of a kept run."""
+"""`flowos report`: a kept run as a page, CSV, JSON, Markdown, metrics and Parquet."""
 
 import argparse
 from pathlib import Path
@@ -18,6 +18,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--out", type=Path, default=Path("flowos-report"), metavar="DIR", help="folder to write to"
     )
     command.add_argument(
+        "--parquet", action="store_true", help="also its table of numbers as report.parquet"
+    )
+    command.add_argument(
         "--schema", action="store_true", help="print the JSON Schema of report.json, and end"
     )
     add_store(command)
@@ -31,6 +34,6 @@ def run(args: argparse.Namespace) -> int:
     if args.schema:
         print_json(json_schema())
         return 0
-    files = history.rewritten(args.run_id, args.store, args.out)
+    files = history.rewritten(args.run_id, args.store, args.out, parquet=args.parquet)
     print_json(files) if args.json else print(*files, sep="\n")
     return 0

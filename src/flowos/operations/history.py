@@ -1,13 +1,15 @@
 """`flowos list`, `show`, `compare` and `report`: runs in the store."""
 
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from flowos.model import Case, ListedRun, Run, Sample, StoreError, UsageError, Verdict
+from flowos.operations._files import replaced
 from flowos.operations.measure import OUT_OF_TIME, as_planned, book_of, with_time_to_tell, written
 from flowos.plan import Numbers, by_probe, compare, limits_for, side_by_side
-from flowos.report import Report
+from flowos.report import Report, csv
 from flowos.store import Store, open_store
 
 MARGIN, RUNS_MARGIN = 0.03, 0.05
@@ -48,13 +50,38 @@ def book(ref: str, url: str | None) -> Report:
     return book_of(*_samples_of(ref, url))
 
 
-def rewritten(ref: str, url: str | None, out: Path) -> tuple[Path, ...]:
-    """Write the report of a stored run again. Raises StoreError if the folder is not writable."""
+def rewritten(ref: str, url: str | None, out: Path, *, parquet: bool = False) -> tuple[Path, ...]:
+    """Write the report of a stored run again; parquet: the table of its numbers as Parquet, too.
+
+    Raises StoreError if the folder is not writable, UsageError without the package pyarrow.
+    """
+    made = book(ref, url)
+    table = _as_parquet(csv(made)) if parquet else None
     notes: list[str] = []
-    files = written(book(ref, url), out, notes)
+    files = written(made, out, notes)
     if notes:
         raise StoreError(notes[0])
-    return files
+    if table is None:
+        return files
+    with replaced(out / "report.parquet") as file:
+        file.write(table)
+    return (*files, out / "report.parquet")
+
+
+def _as_parquet(text: str) -> bytes:
+    """A table of CSV as Parquet, each column of the type that all its values have."""
+    try:
+        from pyarrow import BufferOutputStream
+        from pyarrow.csv import ConvertOptions, read_csv
+        from pyarrow.parquet import write_table
+    except ImportError as error:
+        raise UsageError(
+            "--parquet needs the package pyarrow: pip install 'flowos-hpc[parquet]'"
+        ) from error
+    out = BufferOutputStream()
+    options = ConvertOptions(strings_can_be_null=True)
+    write_table(read_csv(io.BytesIO(text.encode()), convert_options=options), out)
+    return bytes(out.getvalue())
 
 
 def compared(

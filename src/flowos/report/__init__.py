@@ -1,4 +1,4 @@
-"""Renders a report of samples and charts as text, Markdown, CSV, JSON, HTML. Opens no file."""
+"""Renders samples and charts as text, Markdown, CSV, JSON, HTML, metrics. Opens no file."""
 
 from flowos.report._convergence import ConvergencePlot, convergence_text
 from flowos.report._csv import csv
@@ -6,6 +6,7 @@ from flowos.report._deployments_text import deployments_text
 from flowos.report._json import json, json_schema, read_json
 from flowos.report._log_text import log_text
 from flowos.report._markdown import markdown
+from flowos.report._openmetrics import openmetrics
 from flowos.report._progress_line import cut, progress_line
 from flowos.report._report import ChartStep, HeadlineNumber, Report, Section
 from flowos.report._slice_words import accounted_words, asked_words
@@ -43,6 +44,7 @@ __all__ = [
     "log_text",
     "markdown",
     "number",
+    "openmetrics",
     "progress_line",
     "read_json",
     "runs_text",

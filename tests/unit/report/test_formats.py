@@ -11,11 +11,12 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from flowos.model import Case, Measurement, Trust, UsageError
-from flowos.report import HeadlineNumber, Report, csv, json, markdown, read_json, text
+from flowos.report import HeadlineNumber, Report, csv, json, markdown, openmetrics, read_json, text
 
 from .books import HOSTILE, doubted, hostile
 
@@ -23,7 +24,13 @@ GOLDEN = Path(__file__).parents[2] / "golden/report"
 
 
 @pytest.mark.parametrize(
-    ("name", "render"), [("small.txt", text), ("small.md", markdown), ("small.csv", csv)]
+    ("name", "render"),
+    [
+        ("small.txt", text),
+        ("small.md", markdown),
+        ("small.csv", csv),
+        ("small.prom", openmetrics),
+    ],
 )
 def test_the_format_is_as_it_was(name: str, render: Callable[[Report], str], small: Report) -> None:
     file = GOLDEN / name
@@ -147,3 +154,18 @@ def test_a_probe_without_a_section_is_shown_by_its_name(small: Report) -> None:
     lone: Measurement = replace(small.measurements[0], case=Case("odd"))
     book = replace(small, measurements=(lone,), sections=())
     assert "\n## odd\n" in markdown(book)
+
+
+def test_metrics_are_read_by_prometheus(small: Report) -> None:
+    from prometheus_client.openmetrics import parser
+
+    read: Callable[[str], Any] = parser.text_string_to_metric_families
+    families = list(read(openmetrics(small)))
+    found = {sample.value for family in families for sample in family.samples}
+    assert found == {m.value for m in small.measurements}
+    assert all(family.name.startswith("flowos_") for family in families)
+    odd = Case("stream", levels=(("1 axis/é", 'a"b\\c\nd'), ("host", "level")))
+    one = replace(small, measurements=(replace(small.measurements[0], case=odd),))
+    ((sample,),) = (f.samples for f in read(openmetrics(one)))
+    assert sample.labels["level_1_axis_per__"] == 'a"b\\c\nd'
+    assert (sample.labels["host"], sample.labels["level_host"]) == (small.run.host, "level")

@@ -25,7 +25,7 @@ from flowos.operations.measure._prepare import check, described_in
 from flowos.operations.measure._report import book_of
 from flowos.operations.measure._sampler import INTERRUPTED
 from flowos.operations.measure._session import measure
-from flowos.report import Report, csv, html, json, markdown
+from flowos.report import Report, csv, html, json, markdown, openmetrics
 from flowos.store import Store, open_store
 
 OnSample = Callable[[Sample], None]
@@ -35,6 +35,7 @@ RENDERERS: dict[str, Callable[[Report], str]] = {
     "report.json": json,
     "report.csv": csv,
     "report.md": markdown,
+    "report.prom": openmetrics,
 }
 
 
