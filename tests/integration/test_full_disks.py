@@ -44,6 +44,21 @@ def test_storage_that_is_too_small_says_so_also_where_scratch_is_a_relative_path
     assert "Traceback" not in done.stderr
 
 
+def test_clients_of_a_storage_that_is_full_say_so_in_a_line_each(
+    on_30_megabytes: Callable[[str], subprocess.CompletedProcess[str]],
+) -> None:
+    """Nothing of theirs is left there, so that the report still has its room."""
+    done = on_30_megabytes(
+        "mkdir s; head -c 29M /dev/zero >fill\n"
+        "flowos measure --quick --only parallel_io --scratch s --out o --json\n"
+        "[ -z $(ls -A s) ] || exit 91"
+    )
+    assert done.returncode == 0, done.stderr
+    (unmeasured,) = json.loads(done.stdout)["book"]["run"]["unmeasured"]
+    assert "s has room for files of 0 MiB; 16 MiB are needed" in str(unmeasured)
+    assert "Traceback" not in done.stderr
+
+
 def test_on_a_full_disk_the_report_of_before_stays_whole_and_the_code_says_it(
     on_30_megabytes: Callable[[str], subprocess.CompletedProcess[str]],
 ) -> None:

@@ -73,9 +73,8 @@ def _add_places(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--scratch",
         type=PurePath,
-        default=PurePath("/var/tmp"),
         metavar="DIR",
-        help="folder on the storage to be measured (default /var/tmp)",
+        help="folder on the storage to be measured (default /var/tmp; of a pool its shared folder)",
     )
     command.add_argument(
         "--nominal",
@@ -232,12 +231,20 @@ def _request(args: argparse.Namespace) -> MeasurementRequest:
     return MeasurementRequest(
         probes=args.only,
         effort="quick" if args.quick else "full" if args.full else "normal",
-        scratch=Path(args.scratch).absolute(),  # programs run in folders of their own
+        scratch=Path(_scratch(args)).absolute(),  # programs run in folders of their own
         nominal=tuple(_nominal(word) for word in args.nominal),
         matrix=_matrix(args),
         environments=("bare", *args.env) if len(args.env) == 1 else tuple(args.env),
         binary=args.binary,
     )
+
+
+def _scratch(args: argparse.Namespace) -> PurePath:
+    """Between nodes one that all of them see. Raises UsageError for an unknown pool."""
+    from flowos.operations.settings import pool_named
+
+    shared = pool_named(args.pool).shared if args.pool is not None else ""
+    return args.scratch or PurePath(shared or "/var/tmp")
 
 
 def _check_pool(args: argparse.Namespace) -> None:

@@ -164,7 +164,7 @@ def _probes(asked: Sequence[str]) -> tuple[str, ...]:
     for name in asked:
         if name not in known:
             raise UsageError(
-                f"probe {name!r} does not measure between nodes; {', '.join(known)} does"
+                f"probe {name!r} does not measure between nodes; {', '.join(known)} do"
             )
     return tuple(asked) or tuple(known)
 

@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from flowos.model import Case, Exited, MeasureError, Outcome, Reading, Unmeasured
+from flowos.probes._storage import MORE_ROOM, in_memory
 from flowos.probes._suspect import suspected
 
 MIX = ("mix", "70:30")
@@ -21,7 +22,6 @@ NO_ROOM = (28, 122)
 BLOCKED = (1, 38)
 """ENOSPC, EDQUOT; EPERM, ENOSYS."""
 
-IN_MEMORY = ("tmpfs", "ramfs")
 HALVES_APART = 1.4
 MAX_APART = 1000.0
 PERCENTILES = (("latency_p50", "50.000000"), ("latency_p99", "99.000000"))
@@ -91,8 +91,8 @@ def _readings(
             )
             for metric, rank in PERCENTILES
         ]
-        yield from suspected([rate], [_in_memory(case), _changed(rates)])
-        yield from suspected(latencies, [_in_memory(case)])
+        yield from suspected([rate], [_cached(case), _changed(rates)])
+        yield from suspected(latencies, [_cached(case)])
 
 
 def _rates(documents: Sequence[Document], way: str, window_seconds: float) -> tuple[float, ...]:
@@ -124,7 +124,7 @@ def _refused(case: Case, error: int, outcome: Outcome) -> Unmeasured:
         size = int(case.detail("file_bytes")) >> 20
         return Unmeasured(
             reason=f"no room for a file of {size} MiB: {said}",
-            remedy="free some space, or choose another folder with --scratch",
+            remedy=MORE_ROOM,
         )
     if engine == "io_uring" and error in BLOCKED:
         return Unmeasured(
@@ -152,12 +152,12 @@ def _complaint(outcome: Outcome) -> str:
     return said[0].rpartition("error=")[2] if said else "it said nothing"
 
 
-def _in_memory(case: Case) -> str:
-    kind = case.detail("file_system")
-    if kind in IN_MEMORY:
-        return f"the file lies in memory ({kind})"
+def _cached(case: Case) -> str:
+    if reason := in_memory(case):
+        return reason
     if case.level("direct") == "no":
-        return f"direct I/O is refused by {kind or 'the file system'}: the page cache answers"
+        kind = case.detail("file_system") or "the file system"
+        return f"direct I/O is refused by {kind}: the page cache answers"
     return ""
 
 

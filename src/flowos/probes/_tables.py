@@ -12,8 +12,10 @@ from flowos.probes.gpu_copy import GpuCopy
 from flowos.probes.gpu_gemm import GpuGemm
 from flowos.probes.gpu_stream import GpuStream
 from flowos.probes.memory_latency import MemoryLatency
+from flowos.probes.metadata import Metadata
 from flowos.probes.mpi import MpiPairs
 from flowos.probes.nbody import Nbody
+from flowos.probes.parallel_io import ParallelIo
 from flowos.probes.solve import Solve
 from flowos.probes.startup import Startup
 from flowos.probes.stream import Stream
@@ -31,6 +33,8 @@ PROBES: tuple[Probe, ...] = (
     MpiPairs(),
     Solve(),
     Fio(),
+    ParallelIo(),
+    Metadata(),
     GpuGemm(),
     GpuStream(),
     GpuCopy(),

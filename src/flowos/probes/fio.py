@@ -31,8 +31,9 @@ from flowos.probes._base import (
     compared_case,
 )
 from flowos.probes._env_charts import env_bars
-from flowos.probes._fio_answer import IN_MEMORY, MIX, read_answer_of_fio
+from flowos.probes._fio_answer import MIX, read_answer_of_fio
 from flowos.probes._fio_cache import cache_answers
+from flowos.probes._storage import MORE_ROOM, direct_io, room_bytes
 
 
 class Setting(NamedTuple):
@@ -57,7 +58,7 @@ SETTINGS = {
 STARTUP_SECONDS = 0.3
 """fio waits a fixed time for its threads, whatever the job."""
 MIN_BYTES = 256 << 20
-STEP_BYTES = 1 << 20
+SHARE_OF_ROOM = 2
 SLOWEST_LAYOUT, USUAL_LAYOUT = 50e6, 1e9
 
 PATTERNS = {
@@ -155,12 +156,12 @@ class Fio(Probe):
                 reason=f"fio takes the colon in {request.scratch} for the end of a name",
                 remedy="choose another folder with --scratch",
             )
-        size = _file_bytes(facts, SETTINGS[request.effort].file_bytes)
+        size = room_bytes(facts, SETTINGS[request.effort].file_bytes, SHARE_OF_ROOM)
         if size < MIN_BYTES:
             return Unmeasured(
                 reason=f"{request.scratch} has room for a file of {size >> 20} MiB; "
                 f"{MIN_BYTES >> 20} MiB are needed",
-                remedy="free some space, or choose another folder with --scratch",
+                remedy=MORE_ROOM,
             )
         details = (
             ("fio", str(fio.path)),
@@ -258,15 +259,6 @@ def _complaint(outcome: Outcome) -> str:
     return "" if outcome.ok else f"fio: {next(found, outcome.end)}"
 
 
-def _file_bytes(facts: Facts, size_bytes: int) -> int:
-    """At most half of the free space; of a file system in memory a quarter of the memory."""
-    room = facts.storage.free_bytes
-    size = size_bytes if room is None else min(size_bytes, room // 2)
-    if facts.storage.file_system in IN_MEMORY:
-        size = min(size, facts.usable_memory_bytes // 4)
-    return size // STEP_BYTES * STEP_BYTES
-
-
 def _way(facts: Facts) -> Iterator[tuple[str, str]]:
     """Engine and direct I/O, chosen before the first run, equally for all sides of a comparison.
 
@@ -275,7 +267,7 @@ def _way(facts: Facts) -> Iterator[tuple[str, str]]:
     """
     works = {"io_uring": False, "libaio": True, **{t.name: t.works for t in facts.tried}}
     yield "engine", next((e for e in ("io_uring", "libaio") if works[e]), "posixaio")
-    yield "direct", "yes" if works.get("direct I/O", True) else "no"
+    yield "direct", direct_io(facts)
 
 
 def _milliseconds(seconds: float) -> str:

@@ -33,6 +33,7 @@ from flowos.probes._base import (
     with_details,
 )
 from flowos.probes._env_charts import env_curve
+from flowos.probes._storage import NO_MPI
 from flowos.probes._suspect import suspected
 
 RANKS = 2
@@ -94,10 +95,7 @@ class MpiPairs(Probe):
 
     def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:
         if not facts.mpis:
-            return Unmeasured(
-                reason="no MPI with a compiler and an mpirun was found",
-                remedy="apt install openmpi-bin libopenmpi-dev",
-            )
+            return NO_MPI
         cpus = min(len(facts.one_per_core), facts.quota_cpus or RANKS)
         if cpus < RANKS and request.nodes < RANKS:
             return Unmeasured(reason=f"two ranks that wait busily need two cores, here are {cpus}")

@@ -133,7 +133,7 @@ def test_without_whole_windows_the_mean_alone_stands() -> None:
 def test_a_file_in_memory_is_said_whatever_direct_io_means_there() -> None:
     facts = replace(NODE, storage=FileSystemFacts(file_system="tmpfs"), memory_bytes=64 << 30)
     for reading in readings(case_of(SEQUENTIAL_READ, facts), recorded("sequential-read", 0)):
-        assert suspicion(reading) == "the file lies in memory (tmpfs)"
+        assert suspicion(reading) == "the files lie in memory (tmpfs)"
 
 
 @pytest.mark.parametrize(
