@@ -19,6 +19,7 @@ NAMES = (
     "gemm",
     "mpi",
     "fio",
+    "command",
     "trust",
     "aa",
     "environments",

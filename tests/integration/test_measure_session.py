@@ -70,6 +70,7 @@ def entry(probe: str, shown: Case, label: str, rates: Rates, *, takes_turns: boo
         scratch=Path("/"),
         binary="same",
         facts=NOWHERE,
+        cwd=Path("/"),
     )
     return Given(
         place=place,

@@ -1,10 +1,10 @@
 """What commands there are: help shows them without loading what they import."""
 
 COMMANDS = {
-    "measure": "measure this machine: every part against its ceiling, in about 3 minutes",
+    "measure": "measure this machine, every part against its ceiling, or a command of yours",
     "list": "the runs that are kept, newest first",
     "show": "a kept run, a process, or the log of a slice's tasks, in the terminal",
-    "compare": "the levels of an axis inside a run, or a second run beside a first",
+    "compare": "the levels of an axis inside a run, a second run beside a first, or two commands",
     "report": "write the page, CSV, JSON and Markdown of a kept run",
     "rm": "delete kept runs with all their samples; asks nothing, cannot be undone",
     "doctor": "say what can be measured and used on this machine, and how to mend the rest",

@@ -159,3 +159,16 @@ def _over(stream: TextIO, kind: type[io.BufferedWriter]) -> TextIO:
         line_buffering=stream.line_buffering or stream.write_through,  # of PYTHONUNBUFFERED
         write_through=stream.write_through,
     )
+
+
+def show_plan(planned: list[dict[str, object]], as_json: bool) -> None:
+    """Cases and their command lines, of `measured`'s plan."""
+    if as_json:
+        print_json(planned)
+        return
+    for step in planned:
+        print(step["case"])
+        for key in ("commands", "unmeasured", "remedy"):
+            said = step.get(key, ())
+            for line in [said] if isinstance(said, str) else said:  # type: ignore[attr-defined]
+                print(f"    {line}" if key == "commands" else f"    {key}: {line}")

@@ -6,7 +6,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flowos.cli._output import print_json
+from flowos.cli._commands_of_yours import (
+    add_commands,
+    commands_to_compare,
+    seconds_of,
+    without_commands,
+)
+from flowos.cli._interrupts import how_ended
+from flowos.cli._live import Live
+from flowos.cli._output import print_json, show_plan
 from flowos.cli._shared import add_json, add_store, top_command
 from flowos.model import FlowosError, UsageError
 
@@ -16,9 +24,11 @@ if TYPE_CHECKING:
 
 _CODES = """
   0  equal or better
-  1  worse: a probe of the second run is slower, or with --axis and --base a level is
+  1  worse: a probe of the second run is slower, or with --axis and --base a level is, or with
+     --command a command is slower than the first
   2  cannot judge, as too many numbers are marked, scatter, or failed in the second run; and
      whatever else fails
+  130  with --command: interrupted (143 by SIGTERM, 129 by SIGHUP)
 Levels that are compared without --base are no question of better or worse: that ends in 0."""
 _EXITS: "dict[Outcome, int]" = {"equal or better": 0, "worse": 1, "cannot judge": 2}
 
@@ -27,10 +37,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     command = top_command(
         commands,
         "compare",
-        "flowos compare last --axis stores\n         flowos compare 2026-11-20-3fa2c1 last",
+        "flowos compare last --axis stores\n         flowos compare 2026-11-20-3fa2c1 last\n"
+        "         flowos compare --command 'gzip -kf data' --command 'zstd -kf data'",
         codes=_CODES,
     )
-    command.add_argument("run_ids", nargs="*", default=["last"], metavar="RUN")
+    command.add_argument("run_ids", nargs="*", default=[], metavar="RUN")
     command.add_argument(
         "--axis",
         metavar="NAME",
@@ -55,8 +66,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--out",
         type=Path,
         metavar="DIR",
-        help="with --axis deployment: write it as a page into this folder, too",
+        help="with --axis deployment, or --command: write it as a page into this folder, too",
     )
+    add_commands(command)
     add_store(command)
     add_json(command)
 
@@ -65,11 +77,14 @@ def run(args: argparse.Namespace) -> int:
     """The exit code as the help says it; 2 for every failure, as 1 says that something is worse."""
     if args.margin is not None and not 0 < args.margin < 1:
         raise UsageError(f"--margin {args.margin}: give a share between 0 and 1, such as 0.03")
+    if args.commands:
+        return _commands(args)
+    without_commands(args)
     if args.out is not None and args.axis != "deployment":
         raise UsageError("--out: only with --axis deployment; flowos report writes that of a run")
     margin = {} if args.margin is None else {"margin": args.margin}
     try:
-        match args.run_ids, args.axis:
+        match args.run_ids or ["last"], args.axis:
             case [ref], "deployment":
                 return _deployments(args, ref, margin)
             case [ref], str(axis):
@@ -79,6 +94,41 @@ def run(args: argparse.Namespace) -> int:
     except FlowosError as error:
         raise UsageError(str(error)) from error
     raise UsageError("give one run and --axis NAME, or two runs")
+
+
+def _commands(args: argparse.Namespace) -> int:
+    """Measure them now, and compare the others with the first."""
+    from flowos.operations import measure
+    from flowos.plan import outcome
+    from flowos.report import text
+
+    request, seconds = commands_to_compare(args), seconds_of(args.minutes)
+    try:
+        if args.dry_run:
+            show_plan(measure.planned(request), args.json)
+            return 0
+        with Live(sys.stderr) as live:
+            result = measure.measured(
+                request,
+                out=args.out,
+                url=args.store,
+                seconds=seconds,
+                on_progress=live.show,
+                on_sample=live.show_sample,
+            )
+    except FlowosError as error:
+        raise UsageError(str(error)) from error
+    verdicts, run = result.book.verdicts, result.book.run.id
+    answer = "cannot judge" if result.failed else outcome(verdicts)
+    if args.json:
+        code = _EXITS[answer]
+        print_json({"answer": answer, "exit_code": code, "run": run, "verdicts": verdicts})
+    else:
+        print(text(result.book), end="")
+    failed = [f"flowos compare: {why}" for why in result.failed]
+    for line in (*result.notes, *failed, *(f"written: {file}" for file in result.files[:1])):
+        print(line, file=sys.stderr)
+    return how_ended()[0] if result.interrupted else _EXITS[answer]
 
 
 def _deployments(args: argparse.Namespace, ref: str, margin: dict[str, float]) -> int:

@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     if not found:
         print("no run is kept yet: `flowos measure` makes one")
     for listed in found:
-        probes = ",".join(listed.run.request.probes) or "all"
+        probes = ",".join(listed.run.request.subject) or "all"
         ended = "" if listed.run.ended else "  (did not end)"
         started = listed.run.started[11:16]
         print(

@@ -1,4 +1,4 @@
-"""`flowos measure`: what can this machine do, and which numbers can be trusted?"""
+"""`flowos measure`: what this machine can do, or a command takes, and which numbers to trust."""
 
 import argparse
 import math
@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from flowos.cli._commands_of_yours import add_command, command_after_dashes, seconds_of
 from flowos.cli._interrupts import how_ended
 from flowos.cli._live import Live
-from flowos.cli._output import print_json
+from flowos.cli._output import print_json, show_plan
 from flowos.cli._shared import add_json, add_store, positive, top_command
 from flowos.model import EnvironmentRefused, MeasurementRequest, UsageError
 from flowos.probes import NOMINAL, probes_for
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _EXIT_NOTHING, _EXIT_NOT_KEPT = 1, 3
 _CODES = """
   0    measured, kept and written
-  1    nothing was measured
+  1    nothing was measured, or a command of yours failed
   2    called wrongly
   3    measured and shown, but not kept in the store or not written as a report
   130  interrupted (143 by SIGTERM, 129 by SIGHUP); what was measured until then is shown, kept and
@@ -32,7 +33,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     command = top_command(
         commands,
         "measure",
-        "flowos measure --only stream,gemm --quick",
+        "flowos measure --only stream,gemm --quick\n         flowos measure -- ./solver input.dat",
         codes=_CODES,
     )
     effort = command.add_mutually_exclusive_group()
@@ -43,8 +44,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         metavar="PROBE,...",
         type=_names,
         default=(),
-        help=f"these probes only, of {', '.join(probe.name for probe in probes_for())};"
-        f" with --env of {', '.join(probe.name for probe in probes_for(environments=2))}",
+        help=f"these probes only, of {', '.join(_probes())}; with --env of {', '.join(_probes(2))}",
     )
     command.add_argument(
         "--minutes",
@@ -60,6 +60,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     command.add_argument("--dry-run", action="store_true", help="show the cases and commands only")
     add_store(command)
     add_json(command)
+    add_command(command)
+
+
+def _probes(environments: int = 1) -> list[str]:
+    return [probe.name for probe in probes_for(environments) if not probe.info.asked]
 
 
 def _add_places(command: argparse.ArgumentParser) -> None:
@@ -137,12 +142,12 @@ def run(args: argparse.Namespace) -> int:
     from flowos.report import text
 
     request = _request(args)
-    seconds = None if args.minutes is None else 60 * args.minutes
+    seconds = seconds_of(args.minutes)
     if args.pool is not None:
         return _deployments(args, request, seconds)
     try:
         if args.dry_run:
-            _show_plan(measure.planned(request), args.json)
+            show_plan(measure.planned(request), args.json)
             return 0
         with Live(sys.stderr) as live:
             result = measure.measured(
@@ -195,6 +200,7 @@ def _deployments(
 
 def _ends(result: "Result") -> Iterator[str]:
     yield from result.notes
+    yield from (f"flowos measure: {why}" for why in result.failed)
     yield from (f"written: {file}" for file in result.files[:1])
     if result.interrupted:
         numbers, run = len(result.book.measurements), result.book.run.id
@@ -203,28 +209,16 @@ def _ends(result: "Result") -> Iterator[str]:
 
 
 def _exit_code(result: "Result") -> int:
-    if not result.book.measurements:
+    if not result.book.measurements or result.failed:
         return _EXIT_NOTHING
     if result.interrupted:
         return how_ended()[0]
     return 0 if result.kept and result.files else _EXIT_NOT_KEPT
 
 
-def _show_plan(planned: list[dict[str, object]], as_json: bool) -> None:
-    if as_json:
-        print_json(planned)
-        return
-    for step in planned:
-        print(step["case"])
-        for key in ("commands", "unmeasured", "remedy"):
-            said = step.get(key, ())
-            for line in [said] if isinstance(said, str) else said:  # type: ignore[attr-defined]
-                print(f"    {line}" if key == "commands" else f"    {key}: {line}")
-
-
 def _request(args: argparse.Namespace) -> MeasurementRequest:
-    if args.minutes is not None and not 0 < args.minutes < float("inf"):
-        raise UsageError(f"--minutes {args.minutes}: give a number above 0")
+    seconds_of(args.minutes)
+    commands = command_after_dashes(args)
     _check_pool(args)
     if args.env == ["bare"]:
         raise UsageError("--env bare: name what is to be compared with it, as --env IMAGE")
@@ -236,6 +230,9 @@ def _request(args: argparse.Namespace) -> MeasurementRequest:
         matrix=_matrix(args),
         environments=("bare", *args.env) if len(args.env) == 1 else tuple(args.env),
         binary=args.binary,
+        commands=commands,
+        folder=Path.cwd() if commands else None,
+        ignore_failure=args.ignore_failure,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from flowos.model._deployment import Deployment
 from flowos.model._facts import Facts, Tried
-from flowos.model._launch import Pairs
+from flowos.model._launch import Argv, Pairs
 
 Effort = Literal["quick", "normal", "full"]
 Binary = Literal["same", "own"]
@@ -21,6 +21,9 @@ class MeasurementRequest:
     environments: to be measured side by side, by the user's names, the base first; (): this node as
     it is. binary: the same in all of them (is the runtime equal?), or each environment's own (is my
     stack equal?). nodes: between how many it is measured.
+    commands: of the user, to be timed in this folder; the others are compared with the first.
+    ignore_failure: are runs of theirs that fail counted? margin: differences between them count as
+    equal up to this share; None for the probe's own.
     """
 
     probes: tuple[str, ...] = ()
@@ -31,6 +34,17 @@ class MeasurementRequest:
     environments: tuple[str, ...] = ()
     binary: Binary = "same"
     nodes: int = 1
+    commands: tuple[Argv, ...] = ()
+    folder: PurePath | None = None
+    ignore_failure: bool = False
+    margin: float | None = None
+
+    @property
+    def subject(self) -> tuple[str, ...]:
+        """What is measured, in short: commands, else the names of probes; () for all of these."""
+        lines = [" ".join(" ".join(argv).split())[:40] for argv in self.commands]
+        printable = ("".join(c if c.isprintable() else "?" for c in line) for line in lines)
+        return tuple(f"`{line}`" for line in printable) or self.probes
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +74,7 @@ class Case:
 class Reading:
     """One metric of one program run. `levels`: axes that the program swept itself (n, bytes).
 
-    `values` are the raw repetitions in base units: second, byte/s, flop/s, 1/s, Hz, 1.
+    `values` are the raw repetitions in base units: second, byte, byte/s, flop/s, 1/s, Hz, 1.
     """
 
     metric: str
@@ -324,5 +338,5 @@ class Chart:
 
 
 def lower_is_better(unit: str) -> bool:
-    """Smaller times are better; all other units of ours are rates or ratios."""
-    return unit == "second"
+    """Less time, memory and work are better; all other units of ours are rates or ratios."""
+    return unit in ("second", "byte", "instruction", "cycle")

@@ -36,7 +36,7 @@ def doctor(request: MeasurementRequest | None = None, pool: str = "") -> Diagnos
 
 
 def _diagnosis(node: Facts, request: MeasurementRequest, others: tuple[Check, ...]) -> Diagnosis:
-    checks = (*diagnose(node, probes_for(), request), *others)
+    checks = (*diagnose(node, [p for p in probes_for() if not p.info.asked], request), *others)
     return Diagnosis(facts=node, checks=checks, can_measure=can_measure(checks))
 
 

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path, PurePath
 
 from flowos._dataclasses import dataclass, replace
-from flowos.drivers import path_inside
 from flowos.engine import PreparedLaunch, here, now
 from flowos.model import (
     Argv,
@@ -19,11 +18,10 @@ from flowos.model import (
     Pairs,
     RuntimeFailed,
 )
+from flowos.operations._current_folder import with_current_folder
 
 _LONG_SECONDS = 1.0
 """A longer start is explained with notes; else only the command's output is shown."""
-_SYSTEM = tuple(map(PurePath, ("/bin", "/boot", "/etc", "/lib", "/lib64", "/sbin", "/usr")))
-_TOO_WIDE = frozenset(map(PurePath, ("/", "/home", "/opt", "/run", "/var")))
 _SHELL = """\
 for shell in bash ash dash; do
   command -v $shell >/dev/null 2>&1 && exec $shell "$@"
@@ -143,7 +141,9 @@ def _ready_launch(
     request: ExecRequest,
 ) -> Iterator[tuple[Launch, tuple[str, ...], tuple[str, ...]]]:
     """The launch, notes to show in any case, and notes that explain a slow start."""
-    env, cwd, notes = _with_current_folder(request)
+    env, inside, note = with_current_folder(request.env, Path.cwd())
+    notes = (f"{note}; if you want it: --bind {Path.cwd()}",) if note else ()
+    cwd = request.cwd or inside
     with here().ready(env) as ready:
         variables = here().variables(ready.env)
         count = request.ranks.count if request.ranks else 1
@@ -177,28 +177,3 @@ def _explained(outcome: Outcome, ranks: RankOptions | None) -> Outcome:
     mpirun = ranks.mpirun or here().usual_mpirun(ranks.mpi)
     wrong = here().wrong_mpirun(ranks.mpi, mpirun)
     return replace(outcome, end=RuntimeFailed(wrong)) if wrong else outcome
-
-
-def _with_current_folder(request: ExecRequest) -> tuple[Environment, PurePath, tuple[str, ...]]:
-    """Bind the current folder under the same path."""
-    env, folder = request.env, Path.cwd()
-    if env.image is None:
-        return env, request.cwd or folder, ()
-    inside = path_inside(folder, env.binds)
-    if inside is not None:
-        return env, request.cwd or inside, ()
-    why = _why_not_bound(folder)
-    if why:
-        note = f"{folder} is not to be seen inside: {why}; if you want it: --bind {folder}"
-        return env, request.cwd or PurePath("/"), (note,)
-    bind = (str(folder), str(folder))
-    return replace(env, binds=(*env.binds, bind)), request.cwd or folder, ()
-
-
-def _why_not_bound(folder: PurePath) -> str:
-    home = here().home()
-    if folder in _TOO_WIDE or any(map(folder.is_relative_to, _SYSTEM)):
-        return "it would hide the image's own"
-    if home and home.is_relative_to(folder):
-        return "your home is bound only when asked for"
-    return ""

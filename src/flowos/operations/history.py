@@ -9,6 +9,7 @@ from flowos.model import Case, ListedRun, Run, Sample, StoreError, UsageError, V
 from flowos.operations._files import replaced
 from flowos.operations.measure import OUT_OF_TIME, as_planned, book_of, with_time_to_tell, written
 from flowos.plan import Numbers, by_probe, compare, limits_for, side_by_side
+from flowos.probes import probe_named
 from flowos.report import Report, csv
 from flowos.store import Store, open_store
 
@@ -101,7 +102,7 @@ def compared(
         raise UsageError(f"axis {axis!r} of run {run.id} has no level {base!r}; it has {known}")
     base = base or levels[axis][0]
     found = compare(
-        _with_base(samples, axis, base),
+        [s for s in _with_base(samples, axis, base) if _is_judged(s, axis)],
         axis=axis,
         base=base,
         margin=margin,
@@ -156,6 +157,8 @@ def _described(run: Run) -> Iterator[tuple[str, str]]:
     yield "matrix", str(run.request.matrix or "")
     yield "folder on the storage", str(run.request.scratch)
     yield "environments", ", ".join(run.request.environments)
+    yield "commands", ", ".join(run.request.subject if run.request.commands else ())
+    yield "folder of commands", str(run.request.folder or "")
 
 
 def numbers_of(book: Report) -> Numbers:
@@ -175,6 +178,12 @@ def _samples_of(ref: str, url: str | None) -> tuple[Run, tuple[Sample, ...]]:
     with open_store(url, make=False) as store:
         run = store.run(ref)
         return run, store.samples(run)
+
+
+def _is_judged(sample: Sample, axis: str) -> bool:
+    """Of commands it is the time alone, as in the run itself."""
+    probe = probe_named(sample.case.probe)
+    return probe is None or axis != probe.info.versus or probe.decides(sample)
 
 
 def _with_base(samples: tuple[Sample, ...], axis: str, base: str) -> tuple[Sample, ...]:

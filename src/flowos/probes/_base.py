@@ -64,6 +64,10 @@ class ProbeInfo:
     env_charts: charts for a comparison of environments.
     nominal: name and value in data sheets for a case's number in a unit.
     alone: is it measured in a single environment too? between_nodes: and between two nodes?
+    asked: is it measured only where the request says what?
+    versus: the axis whose first level the others are compared with, as environments are.
+    warms_up: is each case run once before its first sample, to see that it works and how long it
+        takes?
     """
 
     name: str
@@ -79,6 +83,9 @@ class ProbeInfo:
     nominal: Nominal = no_nominal
     alone: bool = True
     between_nodes: bool = False
+    asked: bool = False
+    versus: str = ""
+    warms_up: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +167,10 @@ class Probe(Protocol):
     def differences(self, base: str, measured: Sequence[Measurement]) -> tuple[str, ...]:
         """Differences to the base in words, for numbers whose ratio says little."""
         return ()
+
+    def headlines(self, measured: Sequence[Measurement]) -> tuple[Headline, ...]:
+        """The key numbers, of the probe's own measurements."""
+        return self.info.headlines
 
     def checked(self, measured: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
         """The measurements, marked where one number shows that another is implausible."""
@@ -260,6 +271,7 @@ class Program:
     memory_bytes: memory held during turns of others, if large.
     on_gpu: is what the processors do meanwhile no disturbance?
     opens: libraries among the words of `argv`, which it loads by these names.
+    as_caller: is it started in the request's folder, with the variables that `flowos exec` gives?
     """
 
     argv: Argv
@@ -276,11 +288,12 @@ class Program:
     memory_bytes: int = 0
     on_gpu: bool = False
     opens: Argv = ()
+    as_caller: bool = False
 
     @property
     def on_storage(self) -> bool:
         """Does it measure storage?"""
-        return any("{scratch}" in word for word in self.argv)
+        return not self.as_caller and any("{scratch}" in word for word in self.argv)
 
 
 def built_by(source: str, compiler: Compiler, flags: Argv, libraries: Argv = ()) -> Build:

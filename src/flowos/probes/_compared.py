@@ -23,8 +23,13 @@ def verdicts_between(
     environments: Sequence[Entered],
     seen: Iterable[Sample],
     limits: NoiseThresholds = NOISE_THRESHOLDS,
+    *,
+    margin: float | None = None,
 ) -> tuple[Verdict, ...]:
-    """Compare each environment with the first: overall, then on each deciding number."""
+    """Compare each environment with the first: overall, then on each deciding number.
+
+    margin: instead of the probes' own.
+    """
     base = environments[0].label
     deciding: dict[Probe, list[Sample]] = {}
     for sample in seen:
@@ -35,7 +40,13 @@ def verdicts_between(
         verdict
         for judged in (geomean_verdict, compare)
         for probe, samples in deciding.items()
-        for verdict in judged(samples, axis=ENV, base=base, margin=probe.info.margin, limits=limits)
+        for verdict in judged(
+            samples,
+            axis=ENV,
+            base=base,
+            margin=probe.info.margin if margin is None else margin,
+            limits=limits,
+        )
     )
 
 

@@ -17,7 +17,7 @@ def headlines_of(
     """Each headline that was measured, with its number."""
     for probe in _tables.PROBES:
         ours = [m for m in measured if m.case.probe == probe.name]
-        for headline in probe.info.headlines:
+        for headline in probe.headlines(ours):
             if found := best_of(headline, ours, samples, limits):
                 yield headline, found
 

@@ -3,6 +3,7 @@
 from flowos.probes._base import Probe
 from flowos.probes.clock import Clock
 from flowos.probes.collectives import Collectives
+from flowos.probes.command import TimedCommand
 from flowos.probes.core_latency import CoreLatency
 from flowos.probes.deepbench import DeepBench
 from flowos.probes.fio import Fio
@@ -22,6 +23,7 @@ from flowos.probes.stream import Stream
 from flowos.probes.working_set import WorkingSet
 
 PROBES: tuple[Probe, ...] = (
+    TimedCommand(),
     Startup(),
     Clock(),
     Flops(),

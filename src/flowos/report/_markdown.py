@@ -8,7 +8,6 @@ from flowos.report._panels import headlines_of
 from flowos.report._report import Report
 from flowos.report._words import (
     NOTHING_TO_DO,
-    RULE,
     case_text,
     early_of,
     facts_rows,
@@ -16,6 +15,7 @@ from flowos.report._words import (
     machine_line,
     ratio_text,
     remedy_of,
+    rule_of,
     share_text,
     spans_of,
     spread_of,
@@ -78,7 +78,7 @@ def _headlines(book: Report) -> Iterator[str]:
     rows = [(h.label, *_cells(h.measured)) for h in found]
     yield from _section("Headlines", ("", *_NUMBER), rows)
     if rows:
-        yield RULE
+        yield rule_of(book.run)
         yield ""
 
 

@@ -10,7 +10,6 @@ from flowos.report._report import HeadlineNumber, Report
 from flowos.report._runs import lines_of_runs
 from flowos.report._words import (
     NOTHING_TO_DO,
-    RULE,
     UNKNOWN,
     counted,
     doubts_of,
@@ -18,6 +17,7 @@ from flowos.report._words import (
     gaps_of,
     machine_line,
     number_text,
+    rule_of,
     share_text,
     spread_of,
     value_of,
@@ -42,6 +42,8 @@ def text(book: Report) -> str:
         _findings,
         _worth,
     )
+    if book.run.request.commands and not book.run.environments:
+        sections = (_head, _headlines, _worth, _findings, _gaps, _doubts)
     if book.run.environments:
         sections = (_head, _worth, _findings, _gaps, _doubts)
     parts = [line for section in sections for line in section(book)]
@@ -112,7 +114,7 @@ def _headlines(book: Report) -> Iterator[str]:
             yield titles.get(probe, probe)
         yield _aligned(row, widths)
     yield ""
-    yield from wrapped(RULE)
+    yield from wrapped(rule_of(book.run))
     yield ""
 
 

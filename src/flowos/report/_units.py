@@ -4,7 +4,15 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-_SYMBOLS = {"second": "s", "byte/s": "B/s", "byte": "B", "1/s": "/s", "1": ""}
+_SYMBOLS = {
+    "second": "s",
+    "byte/s": "B/s",
+    "byte": "B",
+    "1/s": "/s",
+    "1": "",
+    "instruction": "instructions",
+    "cycle": "cycles",
+}
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"))
 _BINARY = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))

@@ -25,8 +25,9 @@ from flowos.report._units import Scale
 
 UNKNOWN = "unknown"
 IS_CEILING = "it is the ceiling"
+MEDIAN = "A number is the median of its repetitions."
 RULE = (
-    "A number is the median of its repetitions. A ceiling is the best of them, as nothing may "
+    f"{MEDIAN} A ceiling is the best of them, as nothing may "
     "exceed it, and shares are of that best. Of several settings the one is shown that comes out "
     "best when what all settings of a round had in common is taken out, so that a fast minute "
     "makes no winner."
@@ -169,10 +170,22 @@ def why_of(a: Advice) -> str:
     return a.why if a.trusted else f"{a.why} (measured while the machine was disturbed)"
 
 
+def rule_of(run: Run) -> str:
+    """How the headlines were chosen; a command of the user has no ceiling and no settings."""
+    return MEDIAN if run.request.commands else RULE
+
+
+def is_comparison(run: Run) -> bool:
+    """Were environments or commands compared, so that the verdicts matter most?"""
+    return bool(run.environments) or len(run.request.commands) > 1
+
+
 def verdicts_title(run: Run) -> str:
     """Title of the comparisons of a run."""
     if run.environments:
         return "Environments side by side"
+    if run.request.commands:
+        return "Commands side by side" if len(run.request.commands) > 1 else "What was found"
     return "What each setting is worth"
 
 

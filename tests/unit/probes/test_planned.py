@@ -92,8 +92,13 @@ def of_program(program: Program) -> Iterator[str]:
         yield f"    build: {stated(program.build, ('also',))}"
 
 
+def request_of(probe: Probe, effort: Effort) -> MeasurementRequest:
+    commands = (("sleep", "0.1"), ("sh", "-c", "echo 'a b'")) if probe.info.asked else ()
+    return MeasurementRequest(effort=effort, probes=(probe.name,), commands=commands)
+
+
 def of_effort(probe: Probe, facts: Facts, effort: Effort) -> Iterator[str]:
-    cases = probe.cases(facts, MeasurementRequest(effort=effort, probes=(probe.name,)))
+    cases = probe.cases(facts, request_of(probe, effort))
     if isinstance(cases, Unmeasured):
         yield f"\n{effort}: {stated(cases)}"
         return
@@ -110,7 +115,7 @@ def _bound(ceiling: Case | None) -> str:
 
 
 def of_environments(probe: Probe, facts: Facts) -> Iterator[str]:
-    cases = probe.compared(facts, MeasurementRequest(effort="quick"))
+    cases = probe.compared(facts, request_of(probe, "quick"))
     for each in () if isinstance(cases, Unmeasured) else cases:
         how = f"by {each.way}, stack {each.shown.detail('stack')!r}"
         yield f"  {each.shown.label} {how}: {each.case.label}"

@@ -1,7 +1,7 @@
 """Which cases are measured on a node, found before anything is measured; `--dry-run` shows them."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from flowos.model import Case, Facts, MeasurementRequest, Unmeasured, UsageError
 from flowos.probes import Build, ComparedCase, Probe, Program, probes_for
@@ -9,9 +9,13 @@ from flowos.probes import Build, ComparedCase, Probe, Program, probes_for
 Offered = tuple[ComparedCase, ...] | Unmeasured
 
 
-def chosen(names: Sequence[str], environments: int = 1) -> tuple[Probe, ...]:
-    """The probes of these names in the table's order; all for no name. Raises UsageError."""
-    known = {probe.name: probe for probe in probes_for(environments)}
+def chosen(request: MeasurementRequest, environments: int = 1) -> tuple[Probe, ...]:
+    """The probes that it names in the table's order; all for no name. Raises UsageError.
+
+    Commands of the user are measured alone, and by one probe.
+    """
+    names, asked = request.probes, bool(request.commands)
+    known = {p.name: p for p in probes_for(environments) if p.info.asked == asked}
     for name in (name for name in names if name not in known):
         listed = ", ".join(known)
         if environments > 1:
@@ -36,7 +40,7 @@ def described(facts: Facts, request: MeasurementRequest) -> list[dict[str, objec
     """Each case of one environment with its command lines, as plain JSON values."""
     planned: list[dict[str, object]] = []
     unmeasured: list[dict[str, object]] = []
-    for probe in chosen(request.probes):
+    for probe in chosen(request):
         found = offered(probe, facts, request)
         if isinstance(found, Unmeasured):
             unmeasured.append(refused(Case(probe.name), found))

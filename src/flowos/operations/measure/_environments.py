@@ -33,6 +33,7 @@ from flowos.model import (
     Tried,
     Unmeasured,
 )
+from flowos.operations._current_folder import with_current_folder
 from flowos.operations._facts import facts_inside
 from flowos.operations.environment import environment
 from flowos.operations.measure._bundle import Bundle
@@ -50,7 +51,7 @@ class PreparedEnvironment:
 
     folder: holds what is run in it, under the same path inside. scratch: path inside of the storage
     to be measured. facts: of the environment itself, if its own compilers and libraries are
-    measured.
+    measured. cwd: where the user's commands run.
     """
 
     node: Node
@@ -60,6 +61,7 @@ class PreparedEnvironment:
     scratch: PurePath
     binary: Binary
     facts: Facts | Unmeasured
+    cwd: PurePath
 
     @property
     def label(self) -> str:
@@ -72,12 +74,16 @@ class PreparedEnvironment:
 
     def launch(self, words: Argv, program: Program) -> Launch:
         """The launch of this command line, with what the program needs."""
-        words = tuple(word.replace("{scratch}", str(self.scratch)) for word in words)
+        env, variables, cwd = self.env, self.node.variables(self.env), self.cwd
+        if not program.as_caller:
+            words = tuple(word.replace("{scratch}", str(self.scratch)) for word in words)
+            env = replace(env, variables=()) if self.binary == "same" else env
+            variables, cwd = self._variables(program.variables), PurePath(self.folder)
         return Launch(
             argv=words,
-            env=replace(self.env, variables=()) if self.binary == "same" else self.env,
-            variables=self._variables(program.variables),
-            cwd=PurePath(self.folder),
+            env=env,
+            variables=variables,
+            cwd=cwd,
             needs=Needs(cores=program.cores, ranks=program.ranks, alone=True),
             ranks=program.ranks,
             limit_seconds=program.limit_seconds,
@@ -122,6 +128,7 @@ def bare_on(node: Node, facts: Facts, folder: Path, scratch: PurePath) -> Prepar
         scratch=scratch,
         binary="own",
         facts=facts,
+        cwd=folder,
     )
 
 
@@ -147,16 +154,22 @@ def places(
         made: list[PreparedEnvironment] = []
         for number, (word, env) in enumerate(asked):
             env = _with_storage(env, bare.scratch)
+            cwd, note = bare.cwd, ""
+            if request.folder is not None:
+                env, cwd, note = with_current_folder(env, Path(request.folder))
             ready = stack.enter_context(bare.node.ready(env))
             own = bare.folder / str(number)
             own.mkdir()
             place = replace(
                 bare,
-                entered=_entered(bare.node, word, env, ready, [place.label for place in made]),
+                entered=_entered(
+                    bare.node, word, env, ready, [place.label for place in made], note
+                ),
                 env=ready.env,
                 folder=own,
                 scratch=path_inside(bare.scratch, env.binds) or bare.scratch,
                 binary=request.binary,
+                cwd=cwd,
             )
             made.append(_looked_at(place, request, tries))
         yield tuple(made)
@@ -178,7 +191,12 @@ def _with_storage(env: Environment, scratch: PurePath) -> Environment:
 
 
 def _entered(
-    node: Node, word: str, asked: Environment, ready: Ready, taken: Sequence[str]
+    node: Node,
+    word: str,
+    asked: Environment,
+    ready: Ready,
+    taken: Sequence[str],
+    note: str,
 ) -> Entered:
     if asked.image is None:
         return Entered(label=label_of("bare", "", "", taken))
@@ -192,7 +210,7 @@ def _entered(
         digest=image.digest,
         runtime=runtime,
         version=known.version if known else "",
-        notes=ready.notes,
+        notes=(*ready.notes, *([note] if note else [])),
     )
 
 

@@ -25,6 +25,8 @@ def with_time_to_tell(run: Run, verdicts: Iterable[Verdict]) -> tuple[Verdict, .
 
 
 def _command(run: Run, probe: str, seconds: float) -> str:
+    if run.request.commands:
+        return ""
     effort = "" if run.request.effort == "normal" else f"--{run.request.effort} "
     minutes = max(1, math.ceil(_SLACK * seconds / 60))
     return f"for more rounds: `flowos measure {effort}--only {probe} --minutes {minutes}`"

@@ -23,11 +23,12 @@ from flowos.operations.measure._environments import PreparedEnvironment
 from flowos.operations.measure._sampler import Answer
 from flowos.operations.measure._time import overhead_seconds
 from flowos.operations.measure._words import words_in
-from flowos.probes import Build, ComparedCase, Probe, Program, entered, in_environment, timed
+from flowos.probes import ENV, Build, ComparedCase, Probe, Program, entered, in_environment, timed
 
 _WITHOUT_BASE = Unmeasured(reason="it cannot be measured in the base: nothing to compare with")
 
 Refused = tuple[Case, Unmeasured]
+MARGIN = 0.03
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,14 +66,16 @@ class ComparisonCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """A case in one or more environments, the base first.
+    """A case in one or more environments, or some cases in one, the base first.
 
-    seconds: approximate time in one. in_turns: do its programs run side by side, one working at a
-    time?
+    seconds: approximate time of one of them. axis: where they differ. in_turns: do its programs run
+    side by side, one working at a time?
     """
 
     entries: tuple[ComparisonCase, ...]
     seconds: float
+    axis: str = ENV
+    margin: float = MARGIN
     in_turns: bool = False
 
     @property
@@ -111,7 +114,7 @@ def offers_in(
     """What each of the requested probes measures in each environment."""
     return {
         probe: [_offered(probe, place, node, request, len(places)) for place in places]
-        for probe in chosen(request.probes, len(places))
+        for probe in chosen(request, len(places))
     }
 
 
@@ -132,8 +135,12 @@ def plan_of(
     offers: Mapping[Probe, Sequence[Offered]],
     node: Facts,
     cache: BinaryCache,
+    margin: float | None = None,
 ) -> MeasurementPlan:
-    """Plan all that can be measured, with the command lines to run."""
+    """Plan all that can be measured, with the command lines to run.
+
+    margin: instead of the probes' own.
+    """
     comparisons: list[Comparison] = []
     unmeasured: list[Refused] = []
     for probe, (base, *others) in offers.items():
@@ -146,8 +153,24 @@ def plan_of(
             if entries[:1] and entries[0].place is not places[0]:
                 unmeasured += [(entry.case, _WITHOUT_BASE) for entry in entries]
             elif len(entries) >= min(2, len(places)) and _tells(entries):
-                comparisons.append(_comparison(entries, len(places), node))
-    return MeasurementPlan(comparisons=tuple(comparisons), unmeasured=tuple(unmeasured))
+                planned = _comparison(entries, len(places), node)
+                comparisons.append(planned if margin is None else replace(planned, margin=margin))
+    return MeasurementPlan(
+        comparisons=_versus(comparisons) if len(places) == 1 else tuple(comparisons),
+        unmeasured=tuple(unmeasured),
+    )
+
+
+def _versus(alone: Sequence[Comparison]) -> tuple[Comparison, ...]:
+    """Cases of one environment, together where their probe compares them with the first."""
+    found: list[Comparison] = []
+    for each in alone:
+        if found and each.probe.info.versus and each.probe is found[-1].probe:
+            entries = (*found[-1].entries, *each.entries)
+            found[-1] = replace(found[-1], entries=entries, axis=each.probe.info.versus)
+        else:
+            found.append(each)
+    return tuple(found)
 
 
 def _offered(
@@ -229,6 +252,7 @@ def _comparison(entries: tuple[ComparisonCase, ...], environments: int, node: Fa
     return Comparison(
         entries=entries,
         seconds=first.probe.seconds(first.case) + overhead_seconds(environments),
+        margin=first.probe.info.margin,
         in_turns=environments > 1 and fit_together([entry.program for entry in entries], node),
     )
 

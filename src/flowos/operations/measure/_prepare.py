@@ -51,7 +51,7 @@ class ReadyRun:
 
 def check(request: MeasurementRequest, environments: Sequence[str]) -> None:
     """Raises UsageError for an unknown probe, EnvironmentRefused for an unknown environment."""
-    chosen(request.probes, len(environments))
+    chosen(request, len(environments))
     for word in environments:
         environment(word)
 
@@ -84,7 +84,7 @@ def ready_run(
         with places(asked, bare, request, tries) as made:
             if several:
                 on_progress(Progress(doing="putting the programs into them"))
-                made = with_trials(chosen(request.probes, len(made)), made, facts, cache)
+                made = with_trials(chosen(request, len(made)), made, facts, cache)
             everywhere = _with_tried(facts, allowed_everywhere(p.entered for p in made))
             offers = offers_in(made, everywhere, request)
             look = state.program(facts)
@@ -93,7 +93,7 @@ def ready_run(
                 programs = f"{len(builds)} program{'s' * (len(builds) != 1)}"
                 on_progress(Progress(doing=f"building {programs}"))
             cache.build_ahead(builds.values())
-            plan = plan_of(made, offers, everywhere, cache)
+            plan = plan_of(made, offers, everywhere, cache, request.margin)
             spin = _spin(bare, look, cache)
             yield ReadyRun(places=made, plan=plan, scratch=scratch, spin=spin)
 

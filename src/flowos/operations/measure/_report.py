@@ -1,12 +1,24 @@
 """From samples to a report: numbers, findings and charts."""
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from flowos.model import Advice, Case, Deployment, Entered, Measurement, Run, Sample, Trust
+from flowos.model import (
+    Advice,
+    Case,
+    Deployment,
+    Entered,
+    Measurement,
+    MeasurementRequest,
+    Run,
+    Sample,
+    Trust,
+    Verdict,
+)
 from flowos.operations.measure._case_order import as_planned
 from flowos.operations.measure._next_steps import with_time_to_tell
-from flowos.plan import NoiseThresholds, limits_for, rounds_to_tell, summarize
+from flowos.plan import NoiseThresholds, compare, limits_for, rounds_to_tell, summarize
 from flowos.probes import (
     CACHES_END_AT,
     SUSPECT,
@@ -29,6 +41,11 @@ _BINARY = {
     "own": "each environment compiled its own programs and took its own libraries",
 }
 
+_OWN_COMMANDS = (
+    "each environment ran its own program of that name, with the variables that"
+    " `flowos exec` gives it there"
+)
+
 
 def book_of(run: Run, samples: Sequence[Sample]) -> Report:
     """The report of a run; the same samples give the same report."""
@@ -43,7 +60,7 @@ def book_of(run: Run, samples: Sequence[Sample]) -> Report:
         measured = probe.checked(measured)
     concluded = _between_environments if run.environments else _of_one_environment
     found = concluded(run, ordered, measured, limits)
-    findings = (*_deployed(run.deployment), *found.findings)
+    findings = (*_deployed(run.deployment), *_commands(run.request), *found.findings)
     return replace(found, findings=findings, samples=tuple(samples))
 
 
@@ -53,13 +70,19 @@ def _deployed(deployment: Deployment | None) -> Iterator[str]:
         yield f"deployment {deployment.number} of {deployment.of}, pool {deployment.pool}: {nodes}"
 
 
+def _commands(request: MeasurementRequest) -> Iterator[str]:
+    """In full, as their names are cut."""
+    for argv in request.commands:
+        yield f"measured in {request.folder}: {shlex.join(argv)}"
+
+
 def _between_environments(
     run: Run,
     samples: Sequence[Sample],
     measured: tuple[Measurement, ...],
     limits: NoiseThresholds,
 ) -> Report:
-    verdicts = verdicts_between(run.environments, samples, limits)
+    verdicts = verdicts_between(run.environments, samples, limits, margin=run.request.margin)
     return Report(
         run=run,
         measurements=measured,
@@ -67,7 +90,7 @@ def _between_environments(
         sections=tuple(_env_sections({m.case.probe for m in measured})),
         findings=(
             *_differences(run.environments[0].label, measured),
-            _BINARY[run.request.binary],
+            _OWN_COMMANDS if run.request.commands else _BINARY[run.request.binary],
             *blocked(run.environments),
             *(line for env in run.environments for line in _described(env)),
         ),
@@ -84,7 +107,10 @@ def _of_one_environment(
     return Report(
         run=replace(run, unmeasured=(*run.unmeasured, *(u for f in found for u in f.left_out))),
         measurements=measured,
-        verdicts=with_time_to_tell(run, [v for f in found for v in f.verdicts]),
+        verdicts=(
+            *with_time_to_tell(run, [v for f in found for v in f.verdicts]),
+            *(v for f in found for v in _versus(f, run.request.margin, limits)),
+        ),
         sections=tuple(f.section for f in found if f.measured),
         headlines=tuple(
             HeadlineNumber(label=h.label, measured=m, named=tuple(axis for axis, _ in h.levels))
@@ -106,8 +132,10 @@ class _Found:
         samples: Iterable[Sample],
         limits: NoiseThresholds,
     ) -> None:
+        self.probe = probe
         self.measured = [m for m in measured if m.case.probe == probe.name]
         ours = [s for s in samples if s.case.probe == probe.name]
+        self.deciding = [s for s in ours if probe.decides(s)]
         best = worth(ours, probe.info.tunes, limits=limits)
         self.section = Section(probe=probe.name, title=probe.info.title, charts=probe.info.charts)
         self.left_out = probe.left_out(self.measured)
@@ -115,6 +143,21 @@ class _Found:
         self.verdicts = best.settings if best else ()
         best_setting = _best_setting(best, self.measured) if best else ()
         self.findings = (*best_setting, *probe.findings(self.measured))
+
+
+def _versus(found: _Found, margin: float | None, limits: NoiseThresholds) -> Iterator[Verdict]:
+    """Each level compared with the first, where the probe compares them."""
+    info = found.probe.info
+    if not info.versus or not found.deciding:
+        return
+    verdicts = compare(
+        found.deciding,
+        axis=info.versus,
+        base=found.deciding[0].case.level(info.versus),
+        margin=info.margin if margin is None else margin,
+        limits=limits,
+    )
+    yield from (replace(v, needed=rounds_to_tell(v) or 0) for v in verdicts)
 
 
 def _advice(found: Iterable[tuple[Advice, ...] | None]) -> tuple[Advice, ...] | None:

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from flowos.model import Case, Design, Sample
 from flowos.operations.measure._plan import Comparison, ComparisonCase
-from flowos.probes import ENV, Probe
+from flowos.probes import Probe
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Block:
 
 
 def blocks_of(comparisons: Sequence[Comparison], run: str) -> Iterator[Block]:
-    """With several environments a block per comparison; with one a block per probe.
+    """A block per comparison; of cases that are compared with nothing, a block per probe.
 
     run: its id, which seeds the orders of rounds.
     """
@@ -63,9 +63,9 @@ def _across(comparison: Comparison, run: str) -> Block:
     first = comparison.entries[0]
     design = Design(
         cases=tuple(entries),
-        axis=ENV,
-        base=first.case.level(ENV),
-        margin=comparison.probe.info.margin,
+        axis=comparison.axis,
+        base=first.case.level(comparison.axis),
+        margin=comparison.margin,
         seconds=dict.fromkeys(entries, comparison.seconds),
         seed=f"{run} {first.case.label}",
     )

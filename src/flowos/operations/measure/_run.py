@@ -21,10 +21,11 @@ from flowos.operations._facts import facts, facts_on
 from flowos.operations._files import write_together
 from flowos.operations._scratch import check_out, scratch_in
 from flowos.operations.measure._cases import described
+from flowos.operations.measure._commands import check_commands
 from flowos.operations.measure._prepare import check, described_in
 from flowos.operations.measure._report import book_of
-from flowos.operations.measure._sampler import INTERRUPTED
-from flowos.operations.measure._session import measure
+from flowos.operations.measure._sampler import INTERRUPTED, STOPPED
+from flowos.operations.measure._session import OUT_OF_TIME, measure
 from flowos.report import Report, csv, html, json, markdown, openmetrics
 from flowos.store import Store, open_store
 
@@ -56,6 +57,13 @@ class Result:
     def interrupted(self) -> bool:
         return self.book.run.ended_early == INTERRUPTED
 
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Why commands of the user failed after some runs, or in an environment."""
+        run = self.book.run
+        whys = dict.fromkeys(why for _, why in run.unmeasured if why not in (OUT_OF_TIME, STOPPED))
+        return tuple(why.reason for why in whys) if run.request.commands else ()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeployedOn:
@@ -77,7 +85,7 @@ def planned(request: MeasurementRequest) -> list[dict[str, object]]:
 def measured(
     request: MeasurementRequest,
     *,
-    out: Path,
+    out: Path | None,
     url: str | None,
     seconds: float | None,
     on_progress: OnProgress,
@@ -86,12 +94,11 @@ def measured(
 ) -> Result:
     """Measure, keep each sample in the store, write the report.
 
-    on: what is measured; this machine by default.
+    out: its folder; None for no report. on: what is measured; this machine by default.
     If the store, or later the folder, cannot be written, a note says so and the results are
     returned. Raises UsageError if the folder is not writable at the start.
     """
-    check_out(out)
-    _check(request)
+    _check(request, out)
     started = engine.utc()
     node = facts(request) if on is None else facts_on(on.node, request)
     run = Run(
@@ -122,7 +129,7 @@ def measured(
     )
     kept.finish(done)
     book = book_of(done, kept.samples)
-    files = written(book, out, notes)
+    files = () if out is None else written(book, out, notes)
     return Result(book=book, files=files, notes=tuple(notes), kept=not kept.lost)
 
 
@@ -130,8 +137,11 @@ def _environments(request: MeasurementRequest) -> tuple[str, ...]:
     return request.environments or ("bare",)
 
 
-def _check(request: MeasurementRequest) -> None:
+def _check(request: MeasurementRequest, out: Path | None = None) -> None:
     """Raises UsageError or EnvironmentRefused before facts are collected, which takes seconds."""
+    if out is not None:
+        check_out(out)
+    check_commands(request)
     with scratch_in(request.scratch):
         check(request, _environments(request))
 

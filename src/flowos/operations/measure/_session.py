@@ -28,6 +28,7 @@ from flowos.operations.measure._time import (
     once_each,
     seconds_for,
 )
+from flowos.operations.measure._warm_up import warmed_up
 from flowos.plan import (
     NoiseThresholds,
     geomean_verdict,
@@ -37,7 +38,7 @@ from flowos.plan import (
     next_round,
     one_round,
 )
-from flowos.probes import ENV, Probe
+from flowos.probes import Probe
 
 OUT_OF_TIME = Unmeasured(
     reason="the time was out before its turn",
@@ -58,13 +59,15 @@ def measure(
 
     on: the node that is measured; this one by default. seconds: the budget, which is used up by
     more rounds; by default that of the effort. Returns the run, with what could not be measured.
-    Raises EnvironmentRefused if an environment cannot be made ready. On Ctrl-C the samples so far
+    Raises EnvironmentRefused if an environment cannot be made ready, MeasureError if a command of
+    the user fails before it is measured. On Ctrl-C the samples so far
     are kept; before the first one KeyboardInterrupt is raised.
     """
     node = on or engine.here()
     sampler = Sampler(run=run, node=node, keep=keep, on_progress=on_progress)
     session = Session(sampler=sampler, uses_up=seconds is not None)
-    budget = budget_seconds(run.request.effort, len(environments)) if seconds is None else seconds
+    several = max(len(environments), len(run.request.commands))
+    budget = budget_seconds(run.request.effort, several) if seconds is None else seconds
     ended_early = ""
     try:
         with ready_run(run.request, run.facts, node, environments, on_progress) as ready:
@@ -73,7 +76,8 @@ def measure(
             session.unmeasured.update(ready.plan.unmeasured)
             sampler.scratch, sampler.spin = ready.scratch, ready.spin
             sampler.begin(budget)
-            session.measure(list(blocks_of(ready.plan.comparisons, run.id)))
+            comparisons = tuple(warmed_up(ready.plan, sampler, session.unmeasured))
+            session.measure(list(blocks_of(comparisons, run.id)))
         ended_early = TIME_WAS_OUT if session.cut else ""
     except (KeyboardInterrupt, Cancelled):
         ended_early = sampler.end_early()
@@ -135,7 +139,7 @@ class Session:
             case
             for case in others
             if case not in self.unmeasured
-            and (block.probe.name, case.level(ENV)) not in self.decided
+            and (block.probe.name, case.level(block.design.axis)) not in self.decided
             and block.rounds < block.design.looks[-1]
         )
 
@@ -144,7 +148,8 @@ class Session:
         if not block.design.axis:
             left = block.until - engine.now()
             design = without(block.design, self.unmeasured)
-            return next_round(design, block.seen, left, self._limits(block))
+            seen = block.deciding if block.probe.info.versus else block.seen
+            return next_round(design, seen, left, self._limits(block))
         if self._undecided(block):
             return self._on_the_whole(block)
         return self._for_its_own_sake(block)
@@ -164,7 +169,7 @@ class Session:
             block.design = narrowed(block.design, verdicts)
             self._show(verdicts)
         left = without(block.design, self.unmeasured)
-        if len(left.cases) < 2 or left.cases[0].level(ENV) != left.base:
+        if len(left.cases) < 2 or left.cases[0].level(left.axis) != left.base:
             return ()
         return next_round(left, deciding, self.sampler.left_seconds, limits)
 
@@ -178,7 +183,7 @@ class Session:
             return
         verdicts = geomean_verdict(
             [sample for block in blocks for sample in block.deciding],
-            axis=ENV,
+            axis=design.axis,
             base=design.base,
             margin=design.margin,
             looks=len(design.looks),
@@ -186,7 +191,8 @@ class Session:
         )
         new = [v for v in verdicts if (name, v.other) not in self.decided]
         self.decided |= {(name, v.other) for v in new if v.answer != "inconclusive"}
-        self._show(new)
+        if design.axis != blocks[0].probe.info.versus:  # else its only comparison says the same
+            self._show(new)
 
     def _round(self, block: Block, cases: Sequence[Case]) -> None:
         block.rounds += 1

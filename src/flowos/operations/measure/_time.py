@@ -19,8 +19,9 @@ SLACK, MIN_SHARE = 1.1, 0.6
 """A case may take SLACK times its estimate; none is started with less than MIN_SHARE of it left."""
 
 
-def budget_seconds(effort: Effort, environments: int) -> float:
-    return (SEVERAL if environments > 1 else ONE)[effort]
+def budget_seconds(effort: Effort, compared: int) -> float:
+    """compared: how many environments or commands."""
+    return (SEVERAL if compared > 1 else ONE)[effort]
 
 
 def overhead_seconds(environments: int) -> float:

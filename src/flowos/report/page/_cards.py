@@ -40,7 +40,7 @@ def _card(book: Report, headline: HeadlineNumber, shared: Collection[Measurement
         "li",
         tag("h3", headline.label),
         tag("p", value, tag("small", f" {symbol(unit)}"), class_="big"),
-        _meter(m),
+        None if book.run.request.commands else _meter(m),
         tag("p", _repeated(m), class_="note"),
         tag("p", f"with {setting}", class_="note") if setting else None,
         _trust(m, shown_above=m in shared),

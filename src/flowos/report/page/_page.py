@@ -9,12 +9,13 @@ from flowos.report._panels import Line, Panel, best_of, panels_of
 from flowos.report._report import Report, Section
 from flowos.report._words import (
     NOTHING_TO_DO,
-    RULE,
     counted,
     early_of,
     facts_rows,
+    is_comparison,
     machine_line,
     remedy_of,
+    rule_of,
     value_of,
     verdicts_title,
     why_of,
@@ -51,14 +52,14 @@ Part = tuple[str, str, Markup]
 def _parts(book: Report) -> Iterator[Part | None]:
     yield _advice(book)
     shown = cards(book)
-    rule = tag("p", RULE, class_="note") if shown else None
+    rule = tag("p", rule_of(book.run), class_="note") if shown else None
     yield _part("headlines", "Headlines", "What it reaches", rule, shown)
-    if book.run.environments:
+    if is_comparison(book.run):
         yield _worth(book)
     yield _trust(book)
     for number, section in enumerate(book.sections):
         yield _section(book, section, f"p{number}")
-    if not book.run.environments:
+    if not is_comparison(book.run):
         yield _worth(book)
     yield _machine(book)
 
@@ -200,7 +201,7 @@ def _worth(book: Report) -> Part | None:
     counts = tag("p", f"{summary(book.verdicts)}.", class_="note")
     found = findings if book.findings else None
     compared = join(counts, *tables) if tables else None
-    if book.run.environments:
+    if book.run.environments or book.run.request.commands:
         title = verdicts_title(book.run)
         return _part("worth", title, title, compared, found)
     title = "What to change, and what it is worth"

@@ -27,7 +27,7 @@ def runs_table(caption: str, runs: Sequence[ListedRun]) -> Markup:
 def _row(listed: ListedRun) -> tuple[Cell, ...]:
     run = listed.run
     request = run.request
-    probes = ", ".join(request.probes) or "all"
+    probes = ", ".join(request.subject) or "all"
     how = "running or cut off" if not run.ended else "ended early" if run.ended_early else "ended"
     return (
         tag("a", f"{clock(run.started)}", href=f"/runs/{quoted(run.id)}", title=run.id),
