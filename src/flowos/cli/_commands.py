@@ -5,6 +5,7 @@ COMMANDS = {
     "list": "the runs that are kept, newest first",
     "show": "a kept run, a process, or the log of a slice's tasks, in the terminal",
     "compare": "the levels of an axis inside a run, a second run beside a first, or two commands",
+    "baseline": "what stored runs of a kind of machine give, to check others against it",
     "report": "write the page, CSV, JSON and Markdown of a kept run",
     "rm": "delete kept runs with all their samples; asks nothing, cannot be undone",
     "doctor": "say what can be measured and used on this machine, and how to mend the rest",

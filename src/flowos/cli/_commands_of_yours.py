@@ -12,6 +12,7 @@ NAMES_PROBES: tuple[tuple[str, object], ...] = (
     ("nominal", []),
     ("binary", "same"),
     ("pool", None),
+    ("check", None),
 )
 """Options of `measure` that are of its own probes, and what they are by default."""
 

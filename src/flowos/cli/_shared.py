@@ -1,6 +1,7 @@
 """What several commands share: the store's and the output's options."""
 
 import argparse
+import math
 import os
 from collections.abc import Sequence
 
@@ -130,6 +131,25 @@ def add_run(command: argparse.ArgumentParser) -> None:
         metavar="RUN",
         help="a run's id, its beginning, or `last` (default)",
     )
+
+
+def probe_names(word: str) -> tuple[str, ...]:
+    """Names with commas between them, for argparse."""
+    names = tuple(name.strip() for name in word.split(","))
+    if not all(names):
+        raise argparse.ArgumentTypeError(f"{word!r}: a name is empty; give names, as stream,gemm")
+    return names
+
+
+def share_of_1(word: str) -> float:
+    """A number between 0 and 1, for argparse."""
+    try:
+        number = float(word)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < 1:
+        raise argparse.ArgumentTypeError(f"{word:.40}: expected a share between 0 and 1")
+    return number
 
 
 def positive(word: str) -> int:

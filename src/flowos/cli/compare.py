@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flowos.cli._check import EXITS, show_check, wrote_junit
 from flowos.cli._commands_of_yours import (
     add_commands,
     commands_to_compare,
@@ -14,38 +15,49 @@ from flowos.cli._commands_of_yours import (
 )
 from flowos.cli._interrupts import how_ended
 from flowos.cli._live import Live
+from flowos.cli._machines import AXES, compare_many
 from flowos.cli._output import print_json, show_plan
-from flowos.cli._shared import add_json, add_store, top_command
+from flowos.cli._shared import add_json, add_store, positive, probe_names, share_of_1, top_command
 from flowos.model import FlowosError, UsageError
 
 if TYPE_CHECKING:
     from flowos.model import Verdict
-    from flowos.plan import Outcome
 
 _CODES = """
   0  equal or better
   1  worse: a probe of the second run is slower, or with --axis and --base a level is, or with
-     --command a command is slower than the first
+     --command a command is slower than the first; a number is worse than the baseline; a machine
+     is slow; the last change over time was for the worse
   2  cannot judge, as too many numbers are marked, scatter, or failed in the second run; and
      whatever else fails
   130  with --command: interrupted (143 by SIGTERM, 129 by SIGHUP)
 Levels that are compared without --base are no question of better or worse: that ends in 0."""
-_EXITS: "dict[Outcome, int]" = {"equal or better": 0, "worse": 1, "cannot judge": 2}
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     command = top_command(
         commands,
         "compare",
-        "flowos compare last --axis stores\n         flowos compare 2026-11-20-3fa2c1 last\n"
+        "flowos compare last --axis stores\n"
+        "         flowos compare 2026-11-20-3fa2c1 last\n"
+        "         flowos compare baseline.json last\n"
+        "         flowos compare last --axis time\n"
         "         flowos compare --command 'gzip -kf data' --command 'zstd -kf data'",
         codes=_CODES,
     )
-    command.add_argument("run_ids", nargs="*", default=[], metavar="RUN")
+    command.add_argument(
+        "run_ids",
+        nargs="*",
+        default=[],
+        metavar="RUN",
+        help="runs; before one also a file of `flowos baseline`",
+    )
     command.add_argument(
         "--axis",
         metavar="NAME",
-        help="compiler, stores, library, isa, ...; deployment: of a run of a pool's nodes",
+        help="compiler, stores, library, isa, ...; deployment: of a run of a pool's nodes; machine:"
+        " which are slow, of these runs or all that are like one; time: when a machine changed, by"
+        " these runs or all that are like one",
     )
     command.add_argument("--base", default="", metavar="LEVEL", help="the level to compare with")
     command.add_argument(
@@ -68,9 +80,29 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         metavar="DIR",
         help="with --axis deployment, or --command: write it as a page into this folder, too",
     )
+    _add_many(command)
     add_commands(command)
     add_store(command)
     add_json(command)
+
+
+def _add_many(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--limit", type=positive, metavar="N", help="with --axis machine or time: the newest N runs"
+    )
+    command.add_argument(
+        "--error",
+        type=share_of_1,
+        metavar="E",
+        help="with --axis machine or time: probability, at most, of any alarm if all is alike"
+        " (default 0.05)",
+    )
+    command.add_argument(
+        "--junit",
+        type=Path,
+        metavar="FILE",
+        help="with a baseline: write the verdicts there as JUnit XML, too",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -82,9 +114,14 @@ def run(args: argparse.Namespace) -> int:
     without_commands(args)
     if args.out is not None and args.axis != "deployment":
         raise UsageError("--out: only with --axis deployment; flowos report writes that of a run")
+    _check_options(args)
     margin = {} if args.margin is None else {"margin": args.margin}
     try:
+        if args.axis in AXES:
+            return compare_many(args, probe_names(args.only) if args.only else ())
         match args.run_ids or ["last"], args.axis:
+            case [file, *refs], None if _is_baseline(file) and len(refs) < 2:
+                return _with_baseline(args, Path(file), *refs)
             case [ref], "deployment":
                 return _deployments(args, ref, margin)
             case [ref], str(axis):
@@ -93,7 +130,31 @@ def run(args: argparse.Namespace) -> int:
                 return _runs(args, (first, second), margin)
     except FlowosError as error:
         raise UsageError(str(error)) from error
-    raise UsageError("give one run and --axis NAME, or two runs")
+    raise UsageError("give one run and --axis NAME, or two runs, or a baseline and a run")
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    """Raises UsageError for options of another kind of comparison."""
+    if args.axis not in AXES and (args.limit or args.error):
+        raise UsageError("--limit and --error: only with --axis machine or --axis time")
+    if args.junit is not None and not (args.run_ids and _is_baseline(args.run_ids[0])):
+        raise UsageError("--junit: only with a baseline: flowos compare BASELINE.json RUN")
+
+
+def _is_baseline(word: str) -> bool:
+    return word.endswith(".json") or Path(word).is_file()
+
+
+def _with_baseline(args: argparse.Namespace, file: Path, ref: str = "last") -> int:
+    from flowos.operations.baseline import checked_run, read_baseline
+
+    for option, value in (("--margin", args.margin), ("--all", args.all), ("--only", args.only)):
+        if value:
+            raise UsageError(f"{option}: not with a baseline, which has its own tolerances")
+    baseline = read_baseline(file)
+    check, run = checked_run(baseline, ref, args.store)
+    code = show_check(check, baseline, file, as_json=args.json)
+    return code if wrote_junit(args.junit, check, run, file) else code or 2
 
 
 def _commands(args: argparse.Namespace) -> int:
@@ -121,14 +182,14 @@ def _commands(args: argparse.Namespace) -> int:
     verdicts, run = result.book.verdicts, result.book.run.id
     answer = "cannot judge" if result.failed else outcome(verdicts)
     if args.json:
-        code = _EXITS[answer]
+        code = EXITS[answer]
         print_json({"answer": answer, "exit_code": code, "run": run, "verdicts": verdicts})
     else:
         print(text(result.book), end="")
     failed = [f"flowos compare: {why}" for why in result.failed]
     for line in (*result.notes, *failed, *(f"written: {file}" for file in result.files[:1])):
         print(line, file=sys.stderr)
-    return how_ended()[0] if result.interrupted else _EXITS[answer]
+    return how_ended()[0] if result.interrupted else EXITS[answer]
 
 
 def _deployments(args: argparse.Namespace, ref: str, margin: dict[str, float]) -> int:
@@ -155,7 +216,7 @@ def _levels(args: argparse.Namespace, ref: str, axis: str, margin: dict[str, flo
     verdicts = history.compared(ref, args.store, axis=axis, base=args.base, **margin)
     verdicts = _of_probes(verdicts, args.only)
     answer = outcome(verdicts)
-    code = _EXITS[answer] if args.base else 0
+    code = EXITS[answer] if args.base else 0
     if args.json:
         print_json({"answer": answer, "exit_code": code, "verdicts": verdicts})
     else:
@@ -175,13 +236,13 @@ def _runs(args: argparse.Namespace, refs: tuple[str, str], margin: dict[str, flo
     numbers = tuple(v for v in found.numbers if v.probe in only)
     answer = outcome(probes)
     if args.json:
-        overall = {"answer": answer, "exit_code": _EXITS[answer], "changes": found.changes}
+        overall = {"answer": answer, "exit_code": EXITS[answer], "changes": found.changes}
         open_ones = [v.metric for v in probes if v.answer == "inconclusive"]
         print_json({**overall, "cannot_judge": open_ones, "probes": probes, "verdicts": numbers})
     else:
         shown = runs_text(answer, probes, numbers, changes=found.changes, everything=args.all)
         print(shown, end="")
-    return _EXITS[answer]
+    return EXITS[answer]
 
 
 def _of_probes(verdicts: "Sequence[Verdict]", only: str) -> "tuple[Verdict, ...]":

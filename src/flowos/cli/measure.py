@@ -3,16 +3,25 @@
 import argparse
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from flowos.cli._check import baseline_to_check, show_check, wrote_junit
 from flowos.cli._commands_of_yours import add_command, command_after_dashes, seconds_of
 from flowos.cli._interrupts import how_ended
 from flowos.cli._live import Live
 from flowos.cli._output import print_json, show_plan
-from flowos.cli._shared import add_json, add_store, positive, top_command
-from flowos.model import EnvironmentRefused, MeasurementRequest, UsageError
+from flowos.cli._shared import add_json, add_store, positive, probe_names, top_command
+from flowos.model import (
+    Baseline,
+    EnvironmentRefused,
+    Facts,
+    FlowosError,
+    MeasurementRequest,
+    UsageError,
+)
 from flowos.probes import NOMINAL, probes_for
 
 if TYPE_CHECKING:
@@ -26,14 +35,22 @@ _CODES = """
   2    called wrongly
   3    measured and shown, but not kept in the store or not written as a report
   130  interrupted (143 by SIGTERM, 129 by SIGHUP); what was measured until then is shown, kept and
-       written"""
+       written
+with --check:
+  0    no number is worse than the baseline
+  1    a number is worse
+  2    cannot judge: a case failed, or of a probe half of the numbers are marked, scatter too much
+       or were not reached; and whatever else fails, as a machine of another kind
+  3    as 0, but not kept or not written"""
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     command = top_command(
         commands,
         "measure",
-        "flowos measure --only stream,gemm --quick\n         flowos measure -- ./solver input.dat",
+        "flowos measure --only stream,gemm --quick\n"
+        "         flowos measure -- ./solver input.dat\n"
+        "         flowos measure --check baseline.json --junit junit.xml",
         codes=_CODES,
     )
     effort = command.add_mutually_exclusive_group()
@@ -42,7 +59,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     command.add_argument(
         "--only",
         metavar="PROBE,...",
-        type=_names,
+        type=probe_names,
         default=(),
         help=f"these probes only, of {', '.join(_probes())}; with --env of {', '.join(_probes(2))}",
     )
@@ -57,6 +74,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     _add_places(command)
     _add_environments(command)
     _add_pool(command)
+    _add_check(command)
     command.add_argument("--dry-run", action="store_true", help="show the cases and commands only")
     add_store(command)
     add_json(command)
@@ -135,35 +153,91 @@ def _add_pool(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_check(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--check",
+        type=Path,
+        metavar="BASELINE",
+        help="measure what this file of `flowos baseline` has, as it was measured, and say what is"
+        " worse",
+    )
+    command.add_argument(
+        "--junit",
+        type=Path,
+        metavar="FILE",
+        help="with --check: write the verdicts there as JUnit XML, a test case for each number",
+    )
+
+
 def run(args: argparse.Namespace) -> int:
     """Measure, show, keep; the exit code as the help says it."""
-    from flowos.operations import measure
-    from flowos.report import json as as_json
-    from flowos.report import text
+    if args.check is None and args.junit is not None:
+        raise UsageError("--junit: only with --check BASELINE")
+    try:
+        return _run(args)
+    except EnvironmentRefused as error:
+        raise UsageError(str(error)) from error
+    except FlowosError as error:
+        if args.check is None:
+            raise
+        raise UsageError(str(error)) from error
 
+
+def _run(args: argparse.Namespace) -> int:
+    from flowos.operations import measure
+
+    baseline = None if args.check is None else baseline_to_check(args)
     request = _request(args)
     seconds = seconds_of(args.minutes)
     if args.pool is not None:
         return _deployments(args, request, seconds)
-    try:
-        if args.dry_run:
-            show_plan(measure.planned(request), args.json)
-            return 0
-        with Live(sys.stderr) as live:
-            result = measure.measured(
-                request,
-                out=args.out,
-                url=args.store,
-                seconds=seconds,
-                on_progress=live.show,
-                on_sample=live.show_sample,
-            )
-    except EnvironmentRefused as error:
-        raise UsageError(str(error)) from error
+    check_facts: Callable[[Facts], None] = _accept
+    if baseline is not None:
+        from flowos.operations.baseline import check_kind, request_of
+
+        request = request_of(baseline, request)
+        check_facts = partial(check_kind, baseline)
+    if args.dry_run:
+        show_plan(measure.planned(request, check_facts=check_facts), args.json)
+        return 0
+    with Live(sys.stderr) as live:
+        result = measure.measured(
+            request,
+            out=args.out,
+            url=args.store,
+            seconds=seconds,
+            on_progress=live.show,
+            on_sample=live.show_sample,
+            check_facts=check_facts,
+        )
+    return _shown(args, result) if baseline is None else _shown_checked(args, result, baseline)
+
+
+def _accept(_: Facts) -> None:
+    """Any machine is measured."""
+
+
+def _shown(args: argparse.Namespace, result: "Result") -> int:
+    from flowos.report import json as as_json
+    from flowos.report import text
+
     print(as_json(result.book) if args.json else text(result.book))
     for line in _ends(result):
         print(line, file=sys.stderr)
     return _exit_code(result)
+
+
+def _shown_checked(args: argparse.Namespace, result: "Result", baseline: Baseline) -> int:
+    from flowos.operations.baseline import checked_report
+
+    check = checked_report(baseline, result.book)
+    code = show_check(check, baseline, args.check, as_json=args.json)
+    written = wrote_junit(args.junit, check, result.book.run, args.check)
+    for line in _ends(result):
+        print(line, file=sys.stderr)
+    if result.interrupted:
+        return how_ended()[0]
+    return code or (0 if result.kept and result.files and written else _EXIT_NOT_KEPT)
 
 
 def _deployments(
@@ -256,13 +330,6 @@ def _check_pool(args: argparse.Namespace) -> None:
             raise UsageError(f"{option}: not with --pool, which measures between nodes as they are")
     if not 0 <= args.between < 1e6:
         raise UsageError(f"--between {args.between}: give seconds, 0 or more")
-
-
-def _names(word: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in word.split(","))
-    if not all(names):
-        raise argparse.ArgumentTypeError(f"{word!r}: a name is empty; give names, as stream,gemm")
-    return names
 
 
 def _matrix(args: argparse.Namespace) -> PurePath | None:

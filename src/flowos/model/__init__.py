@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from flowos._lazy import lazily
 
 _PARTS = {
+    "_baseline": "Baseline BaselineNumber MachineKind",
     "_bodies": "Captured Command Gang In Out PortSpec Python Word",
     "_cloud": (
         "ActionKind Cloud CloudAction CloudDriver CloudRefusal RefusalKind Vm VmOrder tag_values"
@@ -56,6 +57,11 @@ _PARTS = {
 }
 
 if TYPE_CHECKING:
+    from flowos.model._baseline import (
+        Baseline as Baseline,
+        BaselineNumber as BaselineNumber,
+        MachineKind as MachineKind,
+    )
     from flowos.model._bodies import (
         Captured as Captured,
         Command as Command,

@@ -6,7 +6,7 @@ that are kept. Ctrl-C ends the deployment under way, and no other one begins.
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,14 +21,15 @@ from flowos.model import (
     Run,
     UsageError,
 )
+from flowos.operations._alike_runs import machine_of
 from flowos.operations._files import write_together
 from flowos.operations._slice import slice_
 from flowos.operations.history import RUNS_MARGIN, book, numbers_of, runs
 from flowos.operations.measure import DeployedOn, OnSample, Result, measured
 from flowos.operations.settings import pool_named
-from flowos.plan import DeploymentSpread, spreads
+from flowos.plan import DeploymentSpread, MachineRun, slow_machines, spreads
 from flowos.probes import probe_named, probes_for
-from flowos.report import Report, deployments_html
+from flowos.report import Report, deployments_html, slow_line
 
 NODES = 2
 """Of each deployment: what is measured between nodes is so between two."""
@@ -153,10 +154,23 @@ def stored_deployments(ref: str, url: str | None, *, margin: float = RUNS_MARGIN
 
 
 def compared_deployments(books: Sequence[Report], *, margin: float = RUNS_MARGIN) -> Deployments:
-    """The key numbers of runs in each of them. books: of the deployments, in their order."""
+    """The key numbers of runs in each of them. books: of the deployments, in their order.
+
+    Notes say which are slow, where there are enough to see that.
+    """
     runs = tuple(book.run for book in books)
     found = spreads([numbers_of(book) for book in books], margin=margin, shown=_is_key)
-    return Deployments(runs=runs, spreads=found, notes=_same_again(runs))
+    return Deployments(runs=runs, spreads=found, notes=(*_same_again(runs), *_slow(books)))
+
+
+def _slow(books: Sequence[Report]) -> Iterator[str]:
+    """Nodes that are slow among the deployments, by their key numbers."""
+    measured = []
+    for each in books:
+        keys = [m for m in each.measurements if _is_key(m)]
+        numbers = replace(numbers_of(each), measurements=keys)
+        measured.append(MachineRun(machine=machine_of(each.run), numbers=numbers))
+    yield from map(slow_line, slow_machines(measured).slow)
 
 
 def _probes(asked: Sequence[str]) -> tuple[str, ...]:

@@ -5,6 +5,11 @@ from typing import TYPE_CHECKING
 from flowos._lazy import lazily
 
 _PARTS = {
+    "_acceptance": "BaselineCheck CheckAnswer NumberCheck checked",
+    "_baseline_numbers": "CHECK_ERROR MAX_TOLERANCE MIN_RUNS baseline_numbers tolerance_with",
+    "_change_points": "CHANGE_ERROR MIN_HISTORY NumberChange NumberHistory number_changes",
+    "_repeated": "MachineRun",
+    "_slow_machines": "MIN_MACHINES SLOW_ERROR SlowMachine SlowMachines slow_machines",
     "_compare": "compare",
     "_choices": "most_choices with_needs",
     "_deployments": "DeploymentSpread spreads",
@@ -30,6 +35,36 @@ _PARTS = {
 }
 
 if TYPE_CHECKING:
+    from flowos.plan._acceptance import (
+        BaselineCheck as BaselineCheck,
+        CheckAnswer as CheckAnswer,
+        NumberCheck as NumberCheck,
+        checked as checked,
+    )
+    from flowos.plan._baseline_numbers import (
+        CHECK_ERROR as CHECK_ERROR,
+        MAX_TOLERANCE as MAX_TOLERANCE,
+        MIN_RUNS as MIN_RUNS,
+        baseline_numbers as baseline_numbers,
+        tolerance_with as tolerance_with,
+    )
+    from flowos.plan._change_points import (
+        CHANGE_ERROR as CHANGE_ERROR,
+        MIN_HISTORY as MIN_HISTORY,
+        NumberChange as NumberChange,
+        NumberHistory as NumberHistory,
+        number_changes as number_changes,
+    )
+    from flowos.plan._repeated import (
+        MachineRun as MachineRun,
+    )
+    from flowos.plan._slow_machines import (
+        MIN_MACHINES as MIN_MACHINES,
+        SLOW_ERROR as SLOW_ERROR,
+        SlowMachine as SlowMachine,
+        SlowMachines as SlowMachines,
+        slow_machines as slow_machines,
+    )
     from flowos.plan._compare import (
         compare as compare,
     )

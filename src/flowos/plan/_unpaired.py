@@ -243,7 +243,7 @@ def _lost(probe: str, judged: int, base: Numbers, other: Numbers) -> str:
     """What keeps the probe from being equal or faster: numbers that the other run does not have."""
     ours = [key for key in base.by_key if key[0].probe == probe]
     missing = [key for key in ours if key not in other.by_key]
-    failed = sum(any(_within(key[0], case) for case in other.failed) for key in missing)
+    failed = sum(any(is_within(key[0], case) for case in other.failed) for key in missing)
     if failed:
         return f"{failed} of {len(ours)} numbers could not be measured in {other.run}"
     if other.ended_early and missing and 2 * judged <= len(ours):
@@ -251,7 +251,7 @@ def _lost(probe: str, judged: int, base: Numbers, other: Numbers) -> str:
     return ""
 
 
-def _within(found: Case, case: Case) -> bool:
+def is_within(found: Case, case: Case) -> bool:
     """Whether it is this case, or a point of it that its program swept by itself."""
     return found.probe == case.probe and set(case.levels) <= set(found.levels)
 

@@ -1,10 +1,14 @@
 """Renders samples and charts as text, Markdown, CSV, JSON, HTML, metrics. Opens no file."""
 
+from flowos.report._acceptance_text import baseline_text, check_text
+from flowos.report._baseline_json import baseline_json, read_baseline_json
 from flowos.report._convergence import ConvergencePlot, convergence_text
 from flowos.report._csv import csv
 from flowos.report._deployments_text import deployments_text
 from flowos.report._json import json, json_schema, read_json
+from flowos.report._junit import junit
 from flowos.report._log_text import log_text
+from flowos.report._machines_text import changes_text, slow_line, slow_text
 from flowos.report._markdown import markdown
 from flowos.report._openmetrics import openmetrics
 from flowos.report._progress_line import cut, progress_line
@@ -30,6 +34,10 @@ __all__ = [
     "Section",
     "accounted_words",
     "asked_words",
+    "baseline_json",
+    "baseline_text",
+    "changes_text",
+    "check_text",
     "chrome_trace",
     "convergence_html",
     "convergence_svg",
@@ -41,13 +49,17 @@ __all__ = [
     "html",
     "json",
     "json_schema",
+    "junit",
     "log_text",
     "markdown",
     "number",
     "openmetrics",
     "progress_line",
+    "read_baseline_json",
     "read_json",
     "runs_text",
+    "slow_line",
+    "slow_text",
     "storage_lines",
     "text",
     "timeline_html",

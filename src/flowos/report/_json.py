@@ -4,6 +4,7 @@ A number that JSON lacks (an unbounded interval, no ratio) is null; it is read b
 """
 
 import json as text_of
+from collections.abc import Collection
 from typing import Any
 
 from flowos.model import UsageError, from_plain, schema_of, to_json
@@ -41,18 +42,28 @@ def json_schema() -> dict[str, Any]:
 
 def read_json(text: str) -> Report:
     """Read the output of `json`. Raises UsageError for other texts and for newer schemas."""
+    body = body_of(text, "report", FORMAT, _READ, "book")
     try:
-        whole = text_of.loads(text)
-    except ValueError as error:
-        raise UsageError(f"this is no FlowOS report: {error}") from None
-    if not isinstance(whole, dict) or whole.get("format") != FORMAT:
-        raise UsageError(f"this is no FlowOS report: it does not say 'format': '{FORMAT}'")
-    if whole.get("schema") not in _READ:
-        raise UsageError(
-            f"this report has schema {whole.get('schema')!r}, this FlowOS reads {SCHEMA}: "
-            "upgrade FlowOS"
-        )
-    try:
-        return from_plain(Report, whole.get("book"))
+        return from_plain(Report, body)
     except ValueError as error:
         raise UsageError(f"this report cannot be read: {error}") from None
+
+
+def body_of(text: str, noun: str, form: str, schemas: Collection[int], key: str) -> object:
+    """What a document of ours has at `key`. Raises UsageError if it is none, or newer than known.
+
+    noun: what it is called. form, schemas: its format and those that can be read, the newest last.
+    """
+    try:
+        whole = text_of.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"this is no FlowOS {noun}: {error}") from None
+    if not isinstance(whole, dict) or whole.get("format") != form:
+        raise UsageError(f"this is no FlowOS {noun}: it does not say 'format': '{form}'")
+    if whole.get("schema") not in schemas:
+        newest = max(schemas)
+        raise UsageError(
+            f"this {noun} has schema {whole.get('schema')!r}, this FlowOS reads {newest}: "
+            "upgrade FlowOS"
+        )
+    return whole.get(key)

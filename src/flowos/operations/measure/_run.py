@@ -10,6 +10,7 @@ from flowos import engine
 from flowos.engine import Node
 from flowos.model import (
     Deployment,
+    Facts,
     MeasurementRequest,
     OnProgress,
     Progress,
@@ -73,16 +74,19 @@ class DeployedOn:
     deployment: Deployment
 
 
-def planned(request: MeasurementRequest) -> list[dict[str, object]]:
+def planned(
+    request: MeasurementRequest, *, check_facts: Callable[[Facts], None] = lambda _: None
+) -> list[dict[str, object]]:
     """What `measured` would run; nothing is measured."""
     _check(request)
     node = facts(request)
+    check_facts(node)
     if len(request.environments) > 1:
         return described_in(request, node, engine.here(), request.environments)
     return described(node, request)
 
 
-def measured(
+def measured(  # noqa: PLR0913 - the last ones by keyword
     request: MeasurementRequest,
     *,
     out: Path | None,
@@ -91,25 +95,20 @@ def measured(
     on_progress: OnProgress,
     on_sample: OnSample,
     on: DeployedOn | None = None,
+    check_facts: Callable[[Facts], None] = lambda _: None,
 ) -> Result:
     """Measure, keep each sample in the store, write the report.
 
     out: its folder; None for no report. on: what is measured; this machine by default.
-    If the store, or later the folder, cannot be written, a note says so and the results are
-    returned. Raises UsageError if the folder is not writable at the start.
+    check_facts: raises for a machine that is not to be measured. If the store or the folder cannot
+    be written, a note says so and the results are returned. Raises UsageError if the folder is not
+    writable at the start.
     """
     _check(request, out)
     started = engine.utc()
     node = facts(request) if on is None else facts_on(on.node, request)
-    run = Run(
-        id=f"{started[:10]}-{secrets.token_hex(3)}",
-        started=started,
-        host=node.host,
-        version=version("flowos-hpc"),
-        request=request,
-        facts=node,
-        deployment=on.deployment if on else None,
-    )
+    check_facts(node)
+    run = _begun(request, node, started, on)
     notes: list[str] = []
     kept = _SampleRecorder(run=run, store=_opened(url, notes), notes=notes)
     for note in notes:
@@ -131,6 +130,18 @@ def measured(
     book = book_of(done, kept.samples)
     files = () if out is None else written(book, out, notes)
     return Result(book=book, files=files, notes=tuple(notes), kept=not kept.lost)
+
+
+def _begun(request: MeasurementRequest, node: Facts, started: str, on: DeployedOn | None) -> Run:
+    return Run(
+        id=f"{started[:10]}-{secrets.token_hex(3)}",
+        started=started,
+        host=node.host,
+        version=version("flowos-hpc"),
+        request=request,
+        facts=node,
+        deployment=on.deployment if on else None,
+    )
 
 
 def _environments(request: MeasurementRequest) -> tuple[str, ...]:

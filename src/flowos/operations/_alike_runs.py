@@ -1,0 +1,119 @@
+"""Stored runs that can be judged together: of one kind of machine, measured in the same way."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from flowos.model import Facts, MachineKind, Run, UsageError
+from flowos.operations.history import numbers_of
+from flowos.operations.measure import book_of
+from flowos.plan import MachineRun
+from flowos.store import Store, open_store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlikeRuns:
+    """Runs with their numbers, oldest first."""
+
+    runs: tuple[Run, ...]
+    measured: tuple[MachineRun, ...]
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(each.machine for each in self.measured))
+
+
+def alike_runs(
+    refs: Sequence[str],
+    url: str | None,
+    *,
+    limit: int | None = None,
+    only: Sequence[str] = (),
+    one_machine: bool = False,
+) -> AlikeRuns:
+    """The runs of these ids; for one or none, all runs that are like it, or like the last one.
+
+    limit: the newest of those that were not given by id. only: what these probes measured. Raises
+    UsageError for runs that are not alike, StoreError for one that does not exist.
+    """
+    with open_store(url, make=False) as store:
+        if len(refs) > 1:
+            runs = _given(store, refs, one_machine=one_machine)
+        else:
+            runs = _like(store, store.run(*refs or ("last",)), limit, one_machine=one_machine)
+        measured = [_measured(store, run) for run in runs]
+    known = dict.fromkeys(m.case.probe for each in measured for m in each.numbers.measurements)
+    for name in only:
+        if name not in known:
+            raise UsageError(f"--only {name}: the runs measured {', '.join(known) or 'nothing'}")
+    return AlikeRuns(runs=tuple(runs), measured=tuple(_restricted(m, only) for m in measured))
+
+
+def kind_of(facts: Facts) -> MachineKind:
+    return MachineKind(
+        processor=facts.cpu_model, cpus=len(facts.allowed), architecture=facts.architecture
+    )
+
+
+def machine_of(run: Run) -> str:
+    """The host, or the nodes of a deployment."""
+    if run.deployment is None:
+        return run.host
+    return ", ".join(sorted(node.name for node in run.deployment.nodes))
+
+
+def _given(store: Store, refs: Sequence[str], *, one_machine: bool) -> list[Run]:
+    found = {run.id: run for run in map(store.run, refs)}
+    if len(found) < len(refs):
+        raise UsageError("a run is given twice")
+    first, *others = runs = sorted(found.values(), key=lambda run: run.started)
+    for other in others:
+        for what, one, another in _differences(first, other, one_machine=one_machine):
+            raise UsageError(
+                f"runs {first.id} and {other.id} cannot be judged together:"
+                f" their {what} differs, {one} and {another}"
+            )
+    return runs
+
+
+def _like(store: Store, wanted: Run, limit: int | None, *, one_machine: bool) -> list[Run]:
+    alike = [
+        run
+        for run in store.runs()
+        if run.ended
+        and run.request.probes == wanted.request.probes
+        and not list(_differences(wanted, run, one_machine=one_machine))
+    ]
+    return alike[:limit][::-1]
+
+
+def _differences(
+    first: Run, second: Run, *, one_machine: bool
+) -> Iterator[tuple[str, object, object]]:
+    """What numbers depend on, and is not the same."""
+    pairs = zip(_described(first, one_machine), _described(second, one_machine), strict=True)
+    for (what, one), (_, another) in pairs:
+        if one != another:
+            yield what, one or "none", another or "none"
+
+
+def _described(run: Run, one_machine: bool) -> Iterator[tuple[str, object]]:
+    if one_machine:
+        yield "machine", machine_of(run)
+    yield "kind of machine", kind_of(run.facts)
+    yield "effort", run.request.effort
+    yield "nodes", run.request.nodes
+    yield "environments", ", ".join(run.request.environments)
+    yield "binary", run.request.binary
+    yield "matrix", str(run.request.matrix or "")
+    yield "commands", "; ".join(map(shlex.join, run.request.commands))
+
+
+def _measured(store: Store, run: Run) -> MachineRun:
+    return MachineRun(machine=machine_of(run), numbers=numbers_of(book_of(run, store.samples(run))))
+
+
+def _restricted(run: MachineRun, only: Sequence[str]) -> MachineRun:
+    """What these probes measured; everything for none."""
+    kept = [m for m in run.numbers.measurements if not only or m.case.probe in only]
+    return replace(run, numbers=replace(run.numbers, measurements=kept))

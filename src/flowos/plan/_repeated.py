@@ -1,0 +1,108 @@
+"""The same numbers in several runs, on one scale: the logarithm of how good each is."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from flowos.model import Case, Measurement, lower_is_better
+from flowos.plan._unpaired import Numbers
+
+RESOLUTION = 0.01
+"""Differences up to this share are of no interest, however sure they are."""
+
+_QUARTILES = 1.349
+"""Between the quartiles of a normal distribution, in standard deviations."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineRun:
+    """What a run measured on a machine."""
+
+    machine: str
+    numbers: Numbers
+
+
+_Found = tuple[MachineRun, Measurement]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatedNumber:
+    """A number in the runs that have it, in their order."""
+
+    case: Case
+    metric: str
+    unit: str
+    found: tuple[_Found, ...]
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether some of them are marked."""
+        return not all(m.trust.good for _, m in self.found)
+
+    @property
+    def goodness(self) -> tuple[float, ...]:
+        """Of each run: logarithms of which the higher one is better."""
+        return tuple(goodness(m.value, self.unit) for _, m in self.found)
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(run.machine for run, _ in self.found))
+
+    def by_machine(self) -> tuple[tuple[float, ...], ...]:
+        """The goodness in the runs of each of `machines`."""
+        of = {machine: list[float]() for machine in self.machines}
+        for (run, _), value in zip(self.found, self.goodness, strict=True):
+            of[run.machine].append(value)
+        return tuple(map(tuple, of.values()))
+
+    @property
+    def least_deviation(self) -> float:
+        """Standard error of the median of a run, from the middle half of its values: the median of
+        a new run scatters by this at least.
+
+        Without it runs that agree by chance, as coarse clocks have them do, would seem exact.
+        """
+        errors = ((m.high - m.low) / m.median / _QUARTILES for _, m in self.found)
+        squares = (
+            error * error * math.pi / 2 / m.count
+            for error, (_, m) in zip(errors, self.found, strict=True)
+        )
+        return max(math.sqrt(fmean(squares)), 1e-9)
+
+
+def repeated(
+    runs: Sequence[MachineRun], *, of: Callable[[MachineRun], str], least: int, quiet: int
+) -> tuple[RepeatedNumber, ...]:
+    """Numbers above 0 of at least `least` different `of`, in the order first seen.
+
+    Marked ones are left out if the others are of at least `quiet` different `of`, and are half.
+    """
+    found: dict[tuple[Case, str, str], list[_Found]] = {}
+    for run in runs:
+        for key, m in run.numbers.by_key.items():
+            if min(m.value, m.median) > 0 and math.isfinite(m.value):
+                found.setdefault(key, []).append((run, m))
+    return tuple(
+        RepeatedNumber(case=case, metric=metric, unit=unit, found=_quiet(all_, of, quiet))
+        for (case, metric, unit), all_ in found.items()
+        if len({of(run) for run, _ in all_}) >= least
+    )
+
+
+def _quiet(
+    found: Sequence[_Found], of: Callable[[MachineRun], str], least: int
+) -> tuple[_Found, ...]:
+    unmarked = [each for each in found if each[1].trust.good]
+    enough = len({of(run) for run, _ in unmarked}) >= least and 2 * len(unmarked) >= len(found)
+    return tuple(unmarked if enough else found)
+
+
+def goodness(value: float, unit: str) -> float:
+    """The logarithm of a number, or of its inverse if lower is better."""
+    return -math.log(value) if lower_is_better(unit) else math.log(value)
+
+
+def at_goodness(good: float, unit: str) -> float:
+    """The number that has this goodness."""
+    return math.exp(-good if lower_is_better(unit) else good)

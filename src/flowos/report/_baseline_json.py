@@ -1,0 +1,57 @@
+"""A baseline as a JSON file, a line for each number, and back."""
+
+import json
+import math
+from collections.abc import Iterator
+
+from flowos.model import Baseline, BaselineNumber, UsageError, from_plain, to_plain
+from flowos.report._json import body_of
+from flowos.report._words import case_text
+
+FORMAT = "flowos-baseline"
+SCHEMA = 1
+
+
+def baseline_json(baseline: Baseline) -> str:
+    """SI base units; the schema number changes when readers must change."""
+    plain = to_plain(baseline)
+    numbers = ",\n".join(f"   {json.dumps(number)}" for number in plain.pop("numbers"))
+    head = [f"  {json.dumps(name)}: {json.dumps(value)},\n" for name, value in plain.items()]
+    return (
+        f'{{\n "format": "{FORMAT}",\n "schema": {SCHEMA},\n "baseline": {{\n'
+        f'{"".join(head)}  "numbers": [\n{numbers}\n  ]\n }}\n}}\n'
+    )
+
+
+def read_baseline_json(text: str) -> Baseline:
+    """Read a baseline, and check it. Raises UsageError for what it cannot be."""
+    body = body_of(text, "baseline", FORMAT, (SCHEMA,), "baseline")
+    try:
+        found = from_plain(Baseline, body)
+    except ValueError as error:
+        raise UsageError(f"this baseline cannot be read: {error}") from None
+    for complaint in _complaints(found):
+        raise UsageError(f"this baseline cannot be used: {complaint}")
+    return found
+
+
+def _complaints(baseline: Baseline) -> Iterator[str]:
+    if not baseline.numbers:
+        yield "it has no numbers"
+    if not 0 < baseline.error < 1:
+        yield f"error {baseline.error}: expected a share between 0 and 1"
+    if not 0 < baseline.max_tolerance < math.inf:
+        yield f"max_tolerance {baseline.max_tolerance}: expected a share above 0"
+    seen: set[tuple[object, ...]] = set()
+    for at, number in enumerate(baseline.numbers):
+        where = f"numbers[{at}] ({_name(number)})"
+        for name, value in (("median", number.median), ("tolerance", number.tolerance)):
+            if not 0 < value < math.inf:
+                yield f"{where}: {name} {value}: expected a number above 0"
+        if (key := (number.case, number.metric, number.unit)) in seen:
+            yield f"{where}: it is there twice"
+        seen.add(key)
+
+
+def _name(number: BaselineNumber) -> str:
+    return f"{case_text(number.case)}: {number.metric}"

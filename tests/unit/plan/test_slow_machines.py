@@ -1,0 +1,152 @@
+"""Slow machines among others: against SciPy, in simple cases, and how often that is wrong."""
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from flowos.plan import slow_machines
+from flowos.plan._intervals import wilson
+from flowos.plan._slow_machines import slow_ones
+from tests.unit.plan.many_runs import RATE, TIME, at, heavy, normal, run, runs_of
+
+NODES = ("a", "b", "c", "d", "e")
+
+
+@settings(max_examples=40)
+@given(st.lists(st.floats(-3, 3), min_size=3, max_size=7))
+def test_the_slowest_of_few_is_found_by_grubbs_test(values: list[float]) -> None:
+    count, deviation = len(values), float(stats.tstd(values)) if len(set(values)) > 1 else 0.0
+    assume(deviation > 1e-3)
+    grubbs = (sum(values) / count - min(values)) / deviation
+    t = stats.t.isf(0.05 / count, count - 2)
+    limit = (count - 1) / math.sqrt(count) * math.sqrt(t * t / (count - 2 + t * t))
+    assume(abs(grubbs - limit) > 1e-6)
+    assert bool(slow_ones(values, 0.05)) == (grubbs > limit)
+
+
+def test_a_slow_one_is_named_with_what_the_others_have() -> None:
+    runs = runs_of(RATE, 40e9, 40.2e9, 30e9, 39.8e9, 40.1e9, machines=NODES)
+    found = slow_machines(runs)
+    (slow,) = found.slow
+    assert (found.machines, found.numbers, found.by_run) == (NODES, 1, False)
+    assert (slow.machine, slow.metric, slow.of) == ("c", "triad", 5)
+    assert slow.value == pytest.approx(30e9)
+    assert slow.others == pytest.approx(math.sqrt(40e9 * 40.1e9))
+    assert slow.ratio == pytest.approx(slow.value / slow.others)
+    assert 0 < slow.chance < 0.001
+
+
+def test_fast_ones_and_longer_times_have_their_sides() -> None:
+    assert slow_machines(runs_of(RATE, 40.0, 40.2, 50.0, 39.8, 40.1, machines=NODES)).slow == ()
+    assert slow_machines(runs_of(TIME, 1.0, 1.01, 0.7, 1.0, 0.99, machines=NODES)).slow == ()
+    (slow,) = slow_machines(runs_of(TIME, 1.0, 1.01, 1.5, 1.0, 0.99, machines=NODES)).slow
+    assert slow.machine == "c"
+    assert slow.value == pytest.approx(1.5)
+    assert slow.ratio == pytest.approx(1 / 1.5, rel=0.01)
+
+
+def test_less_than_a_hundredth_is_of_no_interest() -> None:
+    assert slow_machines(runs_of(RATE, 100, 100, 99.5, 100, 100.001, machines=NODES)).slow == ()
+
+
+def test_runs_of_a_machine_count_as_their_mean() -> None:
+    names = ("a", "a", "b", "b", "c", "c")
+    found = slow_machines(runs_of(RATE, 40, 41, 41, 40, 20, 20.5, machines=names))
+    assert [(s.machine, s.of) for s in found.slow] == [("c", 3)]
+    assert found.slow[0].value == pytest.approx(math.sqrt(20 * 20.5))
+
+
+def test_runs_of_one_name_are_machines_of_their_own() -> None:
+    found = slow_machines(runs_of(RATE, 40, 40.2, 30, 39.8, 40.1))
+    assert found.by_run
+    assert [s.machine for s in found.slow] == ["r2"]
+
+
+def test_two_machines_say_nothing() -> None:
+    found = slow_machines(runs_of(RATE, 40, 4, machines=("a", "b")))
+    assert (found.numbers, found.slow) == (0, ())
+
+
+def test_many_numbers_share_the_error() -> None:
+    names = [f"m{n}" for n in range(50)]
+    values = (40.0, 40.2, 38.6, 39.8, 40.1)
+    alone = slow_machines(runs_of(RATE, *values, machines=NODES))
+    several = slow_machines(
+        [
+            run(f"r{v}", *(replace(at(RATE, v), metric=m) for m in names), machine=node)
+            for v, node in zip(values, NODES, strict=True)
+        ]
+    )
+    assert (len(alone.slow), several.slow) == (1, ())
+
+
+def test_several_slow_ones_do_not_hide_each_other() -> None:
+    draw = random.Random(3)
+    values = [draw.gauss(0.0, 0.02) - (0.2 if n < 4 else 0.0) for n in range(20)]
+    assert set(slow_ones(values, 0.05)) == {0, 1, 2, 3}
+    few = [0.0, 0.01, -0.01, 0.005, -0.005, 0.0, -0.3, -0.3]
+    assert set(slow_ones(few, 0.05)) == {6, 7}
+
+
+def test_where_all_but_two_are_slow_it_ends() -> None:
+    assert slow_ones([0.0, 1e-12, -1.0, -100.0], 0.3) == {
+        3: pytest.approx(0.0, abs=0.02),
+        **{2: pytest.approx(0.0, abs=1e-3)},
+    }
+
+
+def found_of(
+    machines: int, slower: float, times: int, noise: Callable[[random.Random], float] = normal
+) -> tuple[int, int]:
+    """In how many of so many the first was found, and in how many any other."""
+    draw = random.Random(7)
+    right = wrong = 0
+    for _ in range(times):
+        values = [0.02 * noise(draw) for _ in range(machines)]
+        values[0] += math.log(1 - slower)
+        slow = slow_ones(values, 0.05)
+        right += 0 in slow
+        wrong += any(each != 0 for each in slow) or (not slower and 0 in slow)
+    return right, wrong
+
+
+@pytest.mark.parametrize(("machines", "times"), [(4, 2000), (8, 1000), (20, 500), (100, 120)])
+def test_healthy_machines_are_called_slow_as_rarely_as_stated(machines: int, times: int) -> None:
+    _, wrong = found_of(machines, 0.0, times)
+    low, _ = wilson(wrong, times)
+    assert low <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("machines", "slower", "power"),
+    [
+        (4, 0.05, 0.13),
+        (4, 0.1, 0.42),
+        (4, 0.2, 0.9),
+        (8, 0.1, 0.8),
+        (20, 0.1, 0.92),
+        (100, 0.05, 0.21),
+        (100, 0.1, 0.95),
+        (100, 0.2, 1.0),
+    ],
+)
+def test_one_slow_machine_is_found(machines: int, slower: float, power: float) -> None:
+    """Whose numbers scatter by 2 %; docs/acceptance.md has these."""
+    times = 400 if machines < 100 else 100
+    right, wrong = found_of(machines, slower, times)
+    low, high = wilson(right, times, 3.0)
+    assert low - 1e-9 <= power <= high + 1e-9
+    assert wilson(wrong, times)[0] <= 0.05
+
+
+def test_with_heavier_tails_more_are_called_slow() -> None:
+    """docs/acceptance.md has this; Student's t with 4 degrees of freedom."""
+    _, wrong = found_of(20, 0.0, 500, heavy)
+    low, high = wilson(wrong, 500, 3.0)
+    assert low < 0.18 < high
