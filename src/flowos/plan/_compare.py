@@ -36,7 +36,7 @@ OUTLIER_FLOOR = 0.05
 OUTLIER_FACTOR = 5.0
 SIDED = 0.1
 """Marks are attributed to one case if chance puts them on one side less often than this."""
-_MEDIAN_PER_QUARTILES = math.sqrt(math.pi / 2) / 1.349
+MEDIAN_PER_QUARTILES = math.sqrt(math.pi / 2) / 1.349
 """Standard deviation of a median, times the root of the count, over the interquartile range."""
 
 
@@ -130,7 +130,7 @@ def deviation_inside(rounds: Sequence[Round]) -> float:
     beside = [r for r in rounds if r.in_turns]
     if beside:
         each = (r.inner**2 / len(r.differences) for r in beside)
-        return _MEDIAN_PER_QUARTILES * math.sqrt(fmean(each))
+        return MEDIAN_PER_QUARTILES * math.sqrt(fmean(each))
     sides = [side.logs for r in rounds for side in (r.base, r.other)]
     squares = sum((v - sum(logs) / len(logs)) ** 2 for logs in sides for v in logs)
     freedom = sum(len(logs) - 1 for logs in sides)

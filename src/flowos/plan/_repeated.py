@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from flowos.model import Case, Measurement, lower_is_better
+from flowos.plan._compare import MEDIAN_PER_QUARTILES
 from flowos.plan._unpaired import Numbers
 
 RESOLUTION = 0.01
 """Differences up to this share are of no interest, however sure they are."""
-
-_QUARTILES = 1.349
-"""Between the quartiles of a normal distribution, in standard deviations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +61,8 @@ class RepeatedNumber:
 
         Without it runs that agree by chance, as coarse clocks have them do, would seem exact.
         """
-        errors = ((m.high - m.low) / m.median / _QUARTILES for _, m in self.found)
-        squares = (
-            error * error * math.pi / 2 / m.count
-            for error, (_, m) in zip(errors, self.found, strict=True)
-        )
+        shares = (((m.high - m.low) / m.median, m.count) for _, m in self.found)
+        squares = ((MEDIAN_PER_QUARTILES * share) ** 2 / count for share, count in shares)
         return max(math.sqrt(fmean(squares)), 1e-9)
 
 
