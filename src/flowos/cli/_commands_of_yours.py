@@ -13,6 +13,7 @@ NAMES_PROBES: tuple[tuple[str, object], ...] = (
     ("binary", "same"),
     ("pool", None),
     ("check", None),
+    ("suite", None),
 )
 """Options of `measure` that are of its own probes, and what they are by default."""
 

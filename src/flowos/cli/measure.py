@@ -14,6 +14,7 @@ from flowos.cli._interrupts import how_ended
 from flowos.cli._live import Live
 from flowos.cli._output import print_json, show_plan
 from flowos.cli._shared import add_json, add_store, positive, probe_names, top_command
+from flowos.cli._suite_options import add_suite, check_suite, run_suite
 from flowos.model import (
     Baseline,
     EnvironmentRefused,
@@ -75,6 +76,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     _add_environments(command)
     _add_pool(command)
     _add_check(command)
+    add_suite(command)
     command.add_argument("--dry-run", action="store_true", help="show the cases and commands only")
     add_store(command)
     add_json(command)
@@ -171,6 +173,9 @@ def _add_check(command: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Measure, show, keep; the exit code as the help says it."""
+    check_suite(args)
+    if args.suite is not None:
+        return run_suite(args, _request)
     if args.check is None and args.junit is not None:
         raise UsageError("--junit: only with --check BASELINE")
     try:

@@ -51,6 +51,9 @@ _PARTS = {
     "_schema": "schema_of",
     "_settings": "Settings cloud_fields pool_fields read_settings settings_schema size_fields",
     "_slice_record": "HeldNode SliceAccounts SliceEvent SliceRecord SliceState",
+    "_suite": (
+        "FigurePart Paper PaperFigure PaperSuite PublishedMachine PublishedNumber SuiteStep"
+    ),
     "_task_log": "LoggedTask SliceLog",
     "_vm_size": "Promise VmSize",
     "_waiting_task": "WaitingTask",
@@ -286,6 +289,15 @@ if TYPE_CHECKING:
         SliceEvent as SliceEvent,
         SliceRecord as SliceRecord,
         SliceState as SliceState,
+    )
+    from flowos.model._suite import (
+        FigurePart as FigurePart,
+        Paper as Paper,
+        PaperFigure as PaperFigure,
+        PaperSuite as PaperSuite,
+        PublishedMachine as PublishedMachine,
+        PublishedNumber as PublishedNumber,
+        SuiteStep as SuiteStep,
     )
     from flowos.model._task_log import (
         LoggedTask as LoggedTask,

@@ -8,6 +8,7 @@ from typing import Literal
 from flowos.model._deployment import Deployment
 from flowos.model._facts import Facts, Tried
 from flowos.model._launch import Argv, Pairs
+from flowos.model._suite import SuiteStep
 
 Effort = Literal["quick", "normal", "full"]
 Binary = Literal["same", "own"]
@@ -20,7 +21,7 @@ class MeasurementRequest:
     matrix: a Matrix Market file whose matrix is used for solving.
     environments: to be measured side by side, by the user's names, the base first; (): this node as
     it is. binary: the same in all of them (is the runtime equal?), or each environment's own (is my
-    stack equal?). nodes: between how many it is measured.
+    stack equal?). nodes: between how many it is measured. suite: the part of it that this is.
     commands: of the user, to be timed in this folder; the others are compared with the first.
     ignore_failure: are runs of theirs that fail counted? margin: differences between them count as
     equal up to this share; None for the probe's own.
@@ -38,6 +39,7 @@ class MeasurementRequest:
     folder: PurePath | None = None
     ignore_failure: bool = False
     margin: float | None = None
+    suite: SuiteStep | None = None
 
     @property
     def subject(self) -> tuple[str, ...]:

@@ -263,7 +263,8 @@ class Program:
     """The program that measures one case: an optional build, then a command line.
 
     argv: without `build` the whole command line, else the arguments of the built binary; a word
-    "{scratch}" is replaced by a new folder on the file system to be measured.
+    "{scratch}" is replaced by a new folder on the file system to be measured, "{python}" by the
+    Python that runs FlowOS.
     script: of programs/, for the Python that is the first word of `argv`.
     ranks/mpi_family/mpirun: for an MPI program, their number, its MPI, its mpirun.
     starts: number of starts if start-up is measured, else 0.

@@ -6,6 +6,7 @@ from flowos.probes.collectives import Collectives
 from flowos.probes.command import TimedCommand
 from flowos.probes.core_latency import CoreLatency
 from flowos.probes.deepbench import DeepBench
+from flowos.probes.feed import FeedReads
 from flowos.probes.fio import Fio
 from flowos.probes.flops import Flops
 from flowos.probes.gemm import Gemm
@@ -43,6 +44,7 @@ PROBES: tuple[Probe, ...] = (
     DeepBench(),
     Collectives(),
     Nbody(),
+    FeedReads(),
 )
 
 

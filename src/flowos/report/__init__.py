@@ -12,17 +12,22 @@ from flowos.report._machines_text import changes_text, slow_line, slow_text
 from flowos.report._markdown import markdown
 from flowos.report._openmetrics import openmetrics
 from flowos.report._progress_line import cut, progress_line
+from flowos.report._published import published
 from flowos.report._report import ChartStep, HeadlineNumber, Report, Section
 from flowos.report._slice_words import accounted_words, asked_words
 from flowos.report._storage_text import storage_lines
+from flowos.report._suite import SuiteFigure, SuiteReport, figure_name, suite_json
+from flowos.report._suite_text import suite_text
 from flowos.report._text import runs_text, text, verdicts_text
 from flowos.report._timeline import chrome_trace
 from flowos.report._units import number
+from flowos.report._wrap import wrapped
 from flowos.report.page import (
     convergence_html,
     convergence_svg,
     deployments_html,
     html,
+    suite_html,
     timeline_html,
 )
 
@@ -32,6 +37,8 @@ __all__ = [
     "HeadlineNumber",
     "Report",
     "Section",
+    "SuiteFigure",
+    "SuiteReport",
     "accounted_words",
     "asked_words",
     "baseline_json",
@@ -46,6 +53,7 @@ __all__ = [
     "cut",
     "deployments_html",
     "deployments_text",
+    "figure_name",
     "html",
     "json",
     "json_schema",
@@ -55,13 +63,18 @@ __all__ = [
     "number",
     "openmetrics",
     "progress_line",
+    "published",
     "read_baseline_json",
     "read_json",
     "runs_text",
     "slow_line",
     "slow_text",
     "storage_lines",
+    "suite_html",
+    "suite_json",
+    "suite_text",
     "text",
     "timeline_html",
     "verdicts_text",
+    "wrapped",
 ]

@@ -1,6 +1,7 @@
 """The command line of a program in an environment: compiled, bundled, its MPI checked."""
 
 import re
+import sys
 from pathlib import Path
 
 from flowos.model import Argv, Exited, MeasureError, NotStarted
@@ -21,7 +22,7 @@ def words_in(place: PreparedEnvironment, program: Program, cache: BinaryCache) -
         return (program.argv[0], str(cache.script(program.script)), *program.argv[1:])
     if place.binary == "own":
         if program.build is None:
-            return program.argv
+            return tuple(sys.executable if w == "{python}" else w for w in program.argv)
         return (str(_own_binary(place, program.build, cache)), *program.argv)
     opens = tuple(map(Path, program.opens))
     tool = cache.built(program.build) if program.build else Path(program.argv[0])

@@ -3,6 +3,14 @@
 from flowos.report.page._convergence import convergence_html, convergence_svg
 from flowos.report.page._deployments import deployments_html
 from flowos.report.page._page import html
+from flowos.report.page._suite import suite_html
 from flowos.report.page._timeline import timeline_html
 
-__all__ = ["convergence_html", "convergence_svg", "deployments_html", "html", "timeline_html"]
+__all__ = [
+    "convergence_html",
+    "convergence_svg",
+    "deployments_html",
+    "html",
+    "suite_html",
+    "timeline_html",
+]

@@ -140,6 +140,11 @@ def _trust(book: Report) -> Part | None:
 
 
 def _section(book: Report, section: Section, name: str) -> Part | None:
+    return _part(name, section.title, section.title, charts_of(book, section, name))
+
+
+def charts_of(book: Report, section: Section, name: str) -> Markup | None:
+    """The charts of a section that have numbers; None if none has."""
     content = []
     wide_ones = 0
     for i, chart in enumerate(section.charts):
@@ -153,8 +158,7 @@ def _section(book: Report, section: Section, name: str) -> Part | None:
         kind = "chart wide" if len(figures) > 1 else "chart"
         content.append(tag("div", tag("h3", chart.title), about, plots, class_=kind))
     alone = "charts alone" if len(content) == 1 and not wide_ones else "charts"
-    charts = tag("div", *content, class_=alone) if content else None
-    return _part(name, section.title, section.title, charts)
+    return tag("div", *content, class_=alone) if content else None
 
 
 def _figure(panel: Panel, name: str) -> Markup:

@@ -1,0 +1,71 @@
+"""Which runs of the store are of a suite that was begun, on a machine of this kind."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from flowos.model import Facts, MeasurementRequest, Run, StoreError
+from flowos.operations.history import book
+from flowos.operations.measure import TIME_WAS_OUT
+from flowos.report import Report
+from flowos.store import open_store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BegunSuite:
+    """of: what its runs share. books: probe -> the report of the run that measured it."""
+
+    of: str
+    books: dict[str, Report]
+
+
+def begun(
+    suite: str, request: MeasurementRequest, facts: Facts, url: str | None
+) -> BegunSuite | None:
+    """The suite of this name that was begun last with this request; None if there is none.
+
+    A run counts if it ended by itself and has numbers of its probe, on any machine of this kind:
+    the same processors and GPUs.
+    """
+    try:
+        with open_store(url, make=False) as store:
+            ours = list(_alike(store.runs(), suite, request, facts))
+        return _begun(ours, url) if ours else None
+    except StoreError:
+        return None  # a store that cannot be used is reported when it is written to
+
+
+def _begun(ours: list[tuple[Run, str]], url: str | None) -> BegunSuite:
+    _, of = ours[0]
+    books: dict[str, Report] = {}
+    for run, its in ours:
+        step = run.request.suite
+        if step and its == of and step.probe not in books and _is_whole(run):
+            found = book(run.id, url)
+            if has_numbers(found, step.probe):
+                books[step.probe] = found
+    return BegunSuite(of=of, books=books)
+
+
+def has_numbers(found: Report, probe: str) -> bool:
+    return any(m.case.probe == probe for m in found.measurements)
+
+
+def _alike(
+    runs: Iterable[Run], suite: str, request: MeasurementRequest, facts: Facts
+) -> Iterator[tuple[Run, str]]:
+    """Runs of this suite, the newest first, each with what it shares with others."""
+    for run in runs:
+        step = run.request.suite
+        if step is None or step.suite != suite:
+            continue
+        asked = replace(run.request, suite=None, probes=())
+        if asked == request and _kind(run.facts) == _kind(facts):
+            yield run, step.of
+
+
+def _kind(facts: Facts) -> tuple[object, ...]:
+    return facts.architecture, facts.cpu_model, len(facts.allowed), facts.quota_cpus, facts.gpus
+
+
+def _is_whole(run: Run) -> bool:
+    return bool(run.ended) and run.ended_early in ("", TIME_WAS_OUT)

@@ -1,0 +1,224 @@
+"""`flowos measure --suite`: a paper's measurements, repeated with what is at hand.
+
+Each probe that shows a figure is a run in the store; the runs of a suite share an id. Success: each
+figure is shown with numbers, or says why not. Ctrl-C or a crash: runs that ended are kept, and the
+same command measures the others. Failure of one probe does not end the others.
+"""
+
+import secrets
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from flowos import engine
+from flowos.model import (
+    MeasurementRequest,
+    OnProgress,
+    PaperSuite,
+    Progress,
+    SuiteStep,
+    Unmeasured,
+    UsageError,
+)
+from flowos.operations._facts import facts
+from flowos.operations._files import write_together
+from flowos.operations._scratch import check_out, scratch_in
+from flowos.operations._suite_plan import (
+    PlannedStep,
+    SuitePlan,
+    figures_of,
+    in_time,
+    plan_suite,
+)
+from flowos.operations._suite_runs import BegunSuite, begun, has_numbers
+from flowos.operations.measure import OnSample, check, measured
+from flowos.probes.suites import SUITES
+from flowos.report import (
+    Report,
+    SuiteFigure,
+    SuiteReport,
+    figure_name,
+    published,
+    suite_html,
+    suite_json,
+)
+
+PAGE = "suite.html"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteRequest:
+    """Which suite, and which of its figures: () all. again: from its beginning."""
+
+    name: str
+    figures: tuple[str, ...] = ()
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteResult:
+    """A suite, as far as it was measured. page: None if it could not be written.
+
+    measured: how many runs were made now. kept: is all of it in the store?
+    """
+
+    report: SuiteReport
+    page: Path | None = None
+    notes: tuple[str, ...] = ()
+    measured: int = 0
+    interrupted: bool = False
+    kept: bool = True
+
+
+def suite_named(name: str) -> PaperSuite:
+    """Raises UsageError for another name than those of papers."""
+    if name not in SUITES:
+        raise UsageError(f"no suite is called {name!r}; the suites are {', '.join(SUITES)}")
+    return SUITES[name]
+
+
+def planned_suite(
+    request: MeasurementRequest, wanted: SuiteRequest, *, url: str | None, seconds: float | None
+) -> SuitePlan:
+    """What `measured_suite` would run; nothing is measured."""
+    return _planned(request, wanted, url, seconds)[1]
+
+
+def measured_suite(
+    request: MeasurementRequest,
+    wanted: SuiteRequest,
+    *,
+    out: Path,
+    url: str | None,
+    seconds: float | None,
+    on_progress: OnProgress,
+    on_sample: OnSample,
+) -> SuiteResult:
+    """Measure what is left of the suite, a run for each probe, and write its page after each.
+
+    seconds: of all that is left; by default what it needs. Raises
+    UsageError for an unknown suite or figure, EnvironmentRefused, and KeyboardInterrupt before
+    there is any number.
+    """
+    check_out(out)
+    before, plan = _planned(request, wanted, url, seconds)
+    session = _Session(
+        plan=plan, of=before.of, request=request, out=out, url=url, books=before.books
+    )
+    try:
+        for number, step in enumerate(plan.left, 1):
+            shown = ", ".join(map(figure_name, step.figures))
+            words = f"{step.probe}, {number} of {len(plan.left)}, for {shown}"
+            after = f"about {step.seconds:.0f} s, building its programs apart"
+            on_progress(Progress(doing=f"{words}: {after}", lasting=True))
+            session.run(step, on_progress, on_sample)
+            session.write()
+            if session.interrupted:
+                break
+    except KeyboardInterrupt:
+        if not session.books:
+            raise
+        session.interrupted = True
+    if not plan.left:
+        session.notes[_ALL_DONE] = None
+    session.write()
+    return session.result()
+
+
+_NOT_YET = Unmeasured(reason="it was not measured yet")
+_ALL_DONE = "all that can be measured here was measured already; --again begins anew"
+
+
+def _planned(
+    request: MeasurementRequest, wanted: SuiteRequest, url: str | None, seconds: float | None
+) -> tuple[BegunSuite, SuitePlan]:
+    suite = suite_named(wanted.name)
+    figures = figures_of(suite, wanted.figures)
+    with scratch_in(request.scratch):
+        check(request, request.environments or ("bare",))
+    here = facts(request)
+    before = None if wanted.again else begun(suite.name, request, here, url)
+    before = before or BegunSuite(of=f"s-{engine.utc()[:10]}-{secrets.token_hex(3)}", books={})
+    done = {probe: found.run.id for probe, found in before.books.items()}
+    plan = plan_suite(suite, figures, here, request, done)
+    return before, in_time(plan, request, seconds)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Session:
+    """A suite under way: the reports of its runs, by probe."""
+
+    plan: SuitePlan
+    of: str
+    request: MeasurementRequest
+    out: Path
+    url: str | None
+    books: dict[str, Report]
+    notes: dict[str, None] = field(default_factory=dict)
+    page: Path | None = None
+    measured: int = 0
+    interrupted: bool = False
+    kept: bool = True
+
+    def run(self, step: PlannedStep, on_progress: OnProgress, on_sample: OnSample) -> None:
+        part = SuiteStep(of=self.of, suite=self.plan.suite.name, probe=step.probe)
+        done = measured(
+            replace(self.request, probes=step.probes, suite=part),
+            out=self.out / "runs" / step.probe,
+            url=self.url,
+            seconds=step.limit,
+            on_progress=on_progress,
+            on_sample=on_sample,
+        )
+        self.books[step.probe] = done.book
+        self.notes |= dict.fromkeys(done.notes)
+        self.kept &= done.kept
+        self.measured += 1
+        self.interrupted = done.interrupted
+
+    def report(self) -> SuiteReport:
+        figures = tuple(
+            SuiteFigure(
+                figure=each.figure,
+                lacking=each.lacking,
+                books=tuple(self.books[name] for name in each.probes if name in self.books),
+                waiting=tuple(
+                    (name, why)
+                    for name in each.probes
+                    if (why := _not_yet(self.books.get(name), name)) is not None
+                ),
+            )
+            for each in self.plan.figures
+        )
+        paper = published(self.plan.suite.name)
+        return SuiteReport(of=self.of, suite=self.plan.suite, paper=paper, figures=figures)
+
+    def write(self) -> None:
+        """The page, and the same as JSON; a note says if they cannot be written."""
+        report = self.report()
+        texts = {PAGE: suite_html(report), "suite.json": suite_json(report)}
+        try:
+            self.page, _ = write_together(self.out, texts)
+        except OSError as error:
+            self.page = None
+            why = f"the page cannot be written to {self.out} ({error.strerror})"
+            self.notes[f"{why}: give another with --out"] = None
+
+    def result(self) -> SuiteResult:
+        return SuiteResult(
+            report=self.report(),
+            page=self.page,
+            notes=tuple(self.notes),
+            measured=self.measured,
+            interrupted=self.interrupted,
+            kept=self.kept,
+        )
+
+
+def _not_yet(found: Report | None, probe: str) -> Unmeasured | None:
+    """Why there is no number of the probe yet; None if there is."""
+    if found is None:
+        return _NOT_YET
+    if has_numbers(found, probe):
+        return None
+    said = (why for case, why in found.run.unmeasured if case.probe == probe)
+    return next(said, _NOT_YET)

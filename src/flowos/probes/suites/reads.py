@@ -1,0 +1,115 @@
+"""Serizawa and Tatebe: training data read from shared storage through the node's own."""
+
+from flowos.model import FigurePart, PaperFigure, PaperSuite
+
+_TRAINING = (
+    "it needs ImageNet and ResNet-50 on nodes with 4 GPUs each for hours, and FlowOS has no"
+    " training of its own"
+)
+_INSTEAD = (
+    "generated files of ImageNet's usual size in --scratch, where one disk is both the shared"
+    " storage and the node's own: a cache can gain little there. Threads read, not processes"
+)
+
+READS = PaperSuite(
+    name="reads",
+    title="Reads of training data, staged through the node's own storage",
+    figures=(
+        PaperFigure(
+            number="4",
+            title="1,000 minibatches of 32 files, over processes that read",
+            caption="1,000 ミニバッチ生成ベンチマークの全評価結果",
+            parts=(FigurePart(probe="feed", metrics=("thousand_minibatches",)),),
+            instead=_INSTEAD,
+        ),
+        PaperFigure(
+            number="5",
+            title="Time over minibatches loaded so far",
+            caption="所要時間の推移",
+            parts=(FigurePart(probe="feed", metrics=("thousand_minibatches", "first_minibatch")),),
+            instead=_INSTEAD + ". The beginning and the end of the paper's curve, not all of it",
+        ),
+        PaperFigure(
+            number="table 2",
+            title="The first minibatch, and all 1,000",
+            caption="1 ミニバッチ目のロードに要した所要時間",
+            parts=(FigurePart(probe="feed", metrics=("first_minibatch", "thousand_minibatches")),),
+            instead=_INSTEAD,
+        ),
+        PaperFigure(
+            number="6",
+            title="1,000 minibatches with an empty cache, over reads at once",
+            caption="提案手法のプリフェッチステージのプロセス数を変えて計測した評価結果",
+            parts=(
+                FigurePart(
+                    probe="feed",
+                    metrics=("thousand_minibatches",),
+                    levels=(("storage", "empty cache"),),
+                ),
+            ),
+            instead=_INSTEAD,
+        ),
+        PaperFigure(
+            number="7",
+            title="10 epochs of training, over nodes",
+            caption="10 epoch の訓練に要した処理時間",
+            lacking=_TRAINING,
+        ),
+        PaperFigure(
+            number="table 3",
+            title="All files copied to the node's own storage, 8 at once",
+            caption="各ノードにおいて 8 並列でファイルをコピーした際の所要時間",
+            lacking="`flowos feed warm SOURCE --cache FOLDER` copies a data set of yours and says"
+            " how long it took; the paper's 1,261,197 photographs are not here",
+        ),
+        PaperFigure(
+            number="8",
+            title="10 epochs of training, with the time of the copy",
+            caption="ベースライン (SSD) にファイルコピーに要する時間を追加した結果",
+            lacking=_TRAINING,
+        ),
+        PaperFigure(
+            number="9",
+            title="Parts of an epoch: the proposal",
+            caption="提案手法における各 epoch における所要時間の内訳",
+            lacking=_TRAINING,
+        ),
+        PaperFigure(
+            number="10",
+            title="Parts of an epoch: files on SSD",
+            caption="ベースラインと SSD の組み合わせにおける所要時間の内訳",
+            lacking=_TRAINING,
+        ),
+        PaperFigure(
+            number="11",
+            title="Parts of an epoch: files on Lustre",
+            caption="ベースラインと Lustre の組み合わせにおける所要時間の内訳",
+            lacking=_TRAINING,
+        ),
+        PaperFigure(
+            number="table 4",
+            title="Loading in the first and second iteration",
+            caption="1 epoch 目の 1, 2iteration 目におけるミニバッチのロードに要した合計時間",
+            lacking=_TRAINING,
+        ),
+        PaperFigure(
+            number="12",
+            title="Why the first iteration waits",
+            caption="訓練データ入力処理の状況を時系列で表した図",
+            lacking="it is a drawing of how the paper's method works, without a number",
+        ),
+        *(
+            PaperFigure(
+                number=f"table A.{number}",
+                title=f"10 epochs in detail: {what}",
+                caption=f"{words}において 10 epoch 訓練に要した時間",
+                lacking=_TRAINING,
+            )
+            for number, what, words in (
+                (1, "files on SSD", "ベースライン (SSD) "),
+                (2, "files on Lustre", "ベースライン (Lustre) "),
+                (3, "the proposal", "提案手法"),
+            )
+        ),
+    ),
+)

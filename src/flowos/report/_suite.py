@@ -1,0 +1,200 @@
+"""A suite as it was measured: each figure of the paper with our numbers next to those published."""
+
+import json as text_of
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from flowos.model import (
+    Facts,
+    FigurePart,
+    Measurement,
+    Paper,
+    PaperFigure,
+    PaperSuite,
+    PublishedNumber,
+    Unmeasured,
+    Verdict,
+    to_json,
+)
+from flowos.report._panels import best_of
+from flowos.report._report import Report, Section
+
+_FORMAT, _SCHEMA = "flowos-suite", 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteFigure:
+    """A figure, and the runs that show it.
+
+    lacking: what cannot be measured here, (probe or "", why). waiting: probes that can and have no
+    number yet, and why.
+    """
+
+    figure: PaperFigure
+    lacking: tuple[tuple[str, Unmeasured], ...] = ()
+    books: tuple[Report, ...] = ()
+    waiting: tuple[tuple[str, Unmeasured], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteReport:
+    """of: what its runs share in the store."""
+
+    of: str
+    suite: PaperSuite
+    paper: Paper
+    figures: tuple[SuiteFigure, ...]
+
+    @property
+    def books(self) -> tuple[Report, ...]:
+        """Of all runs, each once."""
+        every = (book for figure in self.figures for book in figure.books)
+        return tuple({book.run.id: book for book in every}.values())
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPart:
+    """Numbers of a run that show a part of a figure, with the charts for them."""
+
+    book: Report
+    section: Section
+    verdicts: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NumberRow:
+    """A published number, and ours of the same kind: the best of those in the figure."""
+
+    published: PublishedNumber
+    ours: Measurement | None
+
+    @property
+    def ratio(self) -> float:
+        """Ours over the published one; nan without ours."""
+        return self.ours.value / self.published.value if self.ours else math.nan
+
+
+def shown_parts(figure: SuiteFigure) -> tuple[ShownPart, ...]:
+    """What of the figure has numbers."""
+    return tuple(_shown(figure))
+
+
+def number_rows(report: SuiteReport, figure: SuiteFigure) -> tuple[NumberRow, ...]:
+    """The numbers of the paper for this figure."""
+    ours = [m for part in shown_parts(figure) for m in part.book.measurements]
+    return tuple(
+        NumberRow(number, _ours(number, ours, report))
+        for number in report.paper.numbers
+        if number.figure == figure.figure.number
+    )
+
+
+def figure_name(number: str) -> str:
+    """Such as figure 5 or table 2."""
+    return number if number.startswith("table ") else f"figure {number}"
+
+
+def named(figure: PaperFigure) -> str:
+    """Such as Figure 5 or Table 2."""
+    name = figure_name(figure.number)
+    return f"{name[0].upper()}{name[1:]}"
+
+
+def suite_json(report: SuiteReport) -> str:
+    """SI base units; null is a number that is not known."""
+    whole = {
+        "format": _FORMAT,
+        "schema": _SCHEMA,
+        "suite": report.suite.name,
+        "title": report.suite.title,
+        "of": report.of,
+        "citation": report.paper.citation,
+        "missing": report.paper.missing,
+        "machines": to_json(report.paper.machines),
+        "runs": [_run(book) for book in report.books],
+        "figures": [_figure(report, figure) for figure in report.figures],
+    }
+    return text_of.dumps(whole, allow_nan=False, indent=1, ensure_ascii=False) + "\n"
+
+
+def _run(book: Report) -> dict[str, object]:
+    return {"id": book.run.id, "host": book.run.host, "started": book.run.started}
+
+
+def _figure(report: SuiteReport, figure: SuiteFigure) -> dict[str, object]:
+    parts = shown_parts(figure)
+    return {
+        "number": figure.figure.number,
+        "title": figure.figure.title,
+        "caption": figure.figure.caption,
+        "instead": figure.figure.instead,
+        "lacking": _reasons(figure.lacking),
+        "waiting": _reasons(figure.waiting),
+        "runs": [book.run.id for book in figure.books],
+        "measurements": [to_json(m) for part in parts for m in part.book.measurements],
+        "published": [
+            {**to_json(row.published), "ours": to_json(row.ours), "ratio": to_json(row.ratio)}
+            for row in number_rows(report, figure)
+        ],
+    }
+
+
+def _reasons(found: tuple[tuple[str, Unmeasured], ...]) -> list[dict[str, str]]:
+    return [{"probe": probe, "reason": u.reason, "remedy": u.remedy} for probe, u in found]
+
+
+def _shown(figure: SuiteFigure) -> Iterator[ShownPart]:
+    for part in figure.figure.parts:
+        for book in figure.books:
+            numbers = tuple(m for m in book.measurements if _fits(part, m, book.run.facts))
+            section = next((s for s in book.sections if s.probe == part.probe), None)
+            if not numbers or section is None or book.run.request.suite is None:
+                continue
+            if book.run.request.suite.probe == part.probe:
+                yield ShownPart(
+                    replace(book, measurements=numbers),
+                    replace(section, charts=tuple(c for c in section.charts if _of(part, c))),
+                    tuple(v for v in book.verdicts if v.probe == part.probe and _of(part, v)),
+                )
+
+
+def _of(part: FigurePart, shown: object) -> bool:
+    """Is a chart or a verdict of this part's metrics?"""
+    metrics = getattr(shown, "metrics", None) or (getattr(shown, "metric", ""),)
+    return not part.metrics or not set(part.metrics).isdisjoint(metrics)
+
+
+def _fits(part: FigurePart, m: Measurement, facts: Facts) -> bool:
+    levels = set(m.case.levels)
+    return (
+        m.case.probe == part.probe
+        and m.metric in (part.metrics or (m.metric,))
+        and levels.issuperset(part.levels)
+        and levels.isdisjoint(part.without)
+        and (part.cores == "any" or m.case.level("cores") == _cores(part, facts))
+    )
+
+
+def _cores(part: FigurePart, facts: Facts) -> str:
+    """How many cores are those of one socket, or all, as probes count them."""
+    cores = facts.one_per_core
+    some = [c for c in cores if part.cores == "all" or c.socket == cores[0].socket]
+    quota = len(cores) if facts.quota_cpus is None else max(1, int(facts.quota_cpus))
+    return str(min(len(some), quota))
+
+
+def _ours(
+    number: PublishedNumber, measured: list[Measurement], report: SuiteReport
+) -> Measurement | None:
+    """The best of those alike, in the base environment; a GPU's is not one of processors."""
+    bases = {book.run.environments[0].label for book in report.books if book.run.environments}
+    alike = [
+        m
+        for m in measured
+        if (m.case.probe, m.metric, m.unit) == (number.probe, number.metric, number.unit)
+        and set(number.levels) <= set(m.case.levels)
+        and m.case.level("env") in (bases or {""})
+        and m.case.level("device") != "cpu"
+    ]
+    return best_of(alike) if alike else None

@@ -1,0 +1,101 @@
+"""A suite as it was measured, for a terminal."""
+
+from collections.abc import Iterator
+
+from flowos.model import Unmeasured
+from flowos.report._comparison_table import summary as answers
+from flowos.report._suite import (
+    NumberRow,
+    SuiteFigure,
+    SuiteReport,
+    named,
+    number_rows,
+    shown_parts,
+)
+from flowos.report._units import digits, number, share
+from flowos.report._words import counted, remedy_of, share_of, value_of
+from flowos.report._wrap import safe, wrapped
+
+
+def suite_text(report: SuiteReport) -> str:
+    """Each figure: what was run, our numbers next to those published, and what is lacking."""
+    lines = [
+        f"{report.suite.name}: {report.suite.title}",
+        *wrapped(f"after: {report.paper.citation}"),
+        f"{summary(report)}.",
+        "",
+        *(line for each in report.figures for line in _figure(report, each)),
+    ]
+    lines += wrapped(f"In the paper: {report.paper.missing}")
+    return "\n".join(map(safe, lines)) + "\n"
+
+
+def summary(report: SuiteReport) -> str:
+    """How many of the figures have numbers of this machine."""
+    have = sum(bool(shown_parts(figure)) for figure in report.figures)
+    lack = sum(not shown_parts(f) and not f.waiting for f in report.figures)
+    waits = len(report.figures) - have - lack
+    words = f"{have} of {len(report.figures)} figures have numbers of this machine"
+    words += f"; {lack} cannot be measured here" if lack else ""
+    return words + (
+        f"; {waits} {'is' if waits == 1 else 'are'} still to be measured" if waits else ""
+    )
+
+
+def share_here(row: NumberRow) -> str:
+    """Which share of its measured ceiling ours is; "" if that is not known."""
+    found = share_of(row.ours, "measured") if row.ours else None
+    return share(found.value) if found else ""
+
+
+def share_there(row: NumberRow) -> str:
+    """Which share of its nominal value the published number is; "" if the paper has none."""
+    nominal = row.published.nominal
+    return share(row.published.value / nominal) if nominal else ""
+
+
+def published_value(row: NumberRow) -> str:
+    """The published number as people write it."""
+    if row.published.unit == "1":
+        return f"{100 * row.published.value:g}%"
+    return number(row.published.value, row.published.unit, row.published.metric)
+
+
+def ratio_text(row: NumberRow) -> str:
+    return digits(row.ratio) if row.ours else ""
+
+
+def _figure(report: SuiteReport, figure: SuiteFigure) -> Iterator[str]:
+    yield from wrapped(f"{named(figure.figure)}: {figure.figure.title}", "", "  ")
+    parts = shown_parts(figure)
+    for part in parts:
+        count = counted(len(part.book.measurements), "number")
+        yield f"    {part.section.probe}: {count}, run {part.book.run.id}"
+        if part.book.run.environments and part.verdicts:
+            yield from wrapped(
+                f"between environments: {answers(part.verdicts)}", "      ", "      "
+            )
+    if parts and figure.figure.instead:
+        yield from wrapped(f"instead: {figure.figure.instead}", "    ", "      ")
+    for probe, why in figure.waiting:
+        yield from wrapped(f"{probe}: no number yet: {_reason(why)}", "    ", "      ")
+    for probe, why in figure.lacking:
+        name = f"{probe}: " if probe else ""
+        yield from wrapped(f"{name}not here: {_reason(why)}", "    ", "      ")
+    for row in number_rows(report, figure):
+        yield from wrapped(_row(row), "    ", "      ")
+    yield ""
+
+
+def _reason(why: Unmeasured) -> str:
+    return why.reason + (f" (to mend it: {remedy_of(why.remedy)})" if why.remedy else "")
+
+
+def _row(row: NumberRow) -> str:
+    of = f" ({share_there(row)} of nominal)" if share_there(row) else ""
+    said = f"{row.published.what}, {row.published.machine}: {published_value(row)}{of}"
+    if row.ours is None:
+        return said
+    of = f" ({share_here(row)} of measured ceiling)" if share_here(row) else ""
+    doubt = "" if row.ours.trust.good else ", NOT TRUSTED"
+    return f"{said}; here {value_of(row.ours)}{of}, {ratio_text(row)} of it{doubt}"

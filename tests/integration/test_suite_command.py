@@ -1,0 +1,127 @@
+"""`flowos measure --suite`: what it plans, and that it goes on after it was killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from flowos.operations._facts import facts
+from flowos.probes.suites import SUITES
+from flowos.store import open_store
+from tests.waiting import PATIENCE_SECONDS
+
+Flowos = Callable[..., subprocess.CompletedProcess[str]]
+TINY = Path(__file__).with_name("tiny_suite.py")
+_collected = cache(lambda: facts())
+
+
+@pytest.fixture
+def seen_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The facts of this machine are collected once for all tests."""
+    monkeypatch.setattr("flowos.operations.suite.facts", lambda _: _collected())
+
+
+@pytest.mark.parametrize("name", SUITES)
+@pytest.mark.usefixtures("seen_once")
+def test_each_suite_says_of_each_figure_what_will_run_or_why_not(flowos: Flowos, name: str) -> None:
+    lines = flowos("measure", "--suite", name, "--dry-run", "--quick").stdout.splitlines()
+    assert all(len(line) <= 120 for line in lines)
+    plan = json.loads(flowos("measure", "--suite", name, "--dry-run", "--quick", "--json").stdout)
+    assert [f["number"] for f in plan["figures"]] == [f.number for f in SUITES[name].figures]
+    for figure in plan["figures"]:
+        assert figure["probes"] or figure["lacking"], figure
+        number = figure["number"]
+        assert any(line.startswith((f"figure {number}:", f"{number}:")) for line in lines)
+    steps = plan["steps"]
+    assert all(step["cases"] and step["seconds"] > 0 and not step["done"] for step in steps)
+    assert plan["seconds"] == pytest.approx(sum(step["seconds"] for step in steps))
+    assert plan["seconds"] <= 15 * 60
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--suite", "abc"), "no suite is called 'abc'; the suites are aaic, abci, reads, "),
+        (("--suite", "fic", "--only", "9"), "suite fic has no figure '9'; it has 4, 5, table 2"),
+        (("--again",), "--again is of a suite: give --suite NAME"),
+        (("--suite", "fic", "--pool", "p"), "--pool: not with --suite, which measures this mach"),
+        (("--suite", "fic", "--minutes", "0"), "--minutes 0.0: give a number above 0"),
+        (("--suite", "aaic", "--env", "no/such.sqfs"), "no/such.sqfs"),
+        (("--suite", "fic", "--out", "/proc/x"), "the report cannot be written to /proc/x"),
+    ],
+)
+@pytest.mark.usefixtures("seen_once")
+def test_what_cannot_be_is_one_line(flowos: Flowos, words: tuple[str, ...], complaint: str) -> None:
+    done = flowos("measure", *words, code=2)
+    assert complaint in done.stderr.splitlines()[-1]
+    assert done.stdout == ""
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, variables: dict[str, str]) -> Callable[..., "subprocess.Popen[str]"]:
+    def started(*more: str) -> "subprocess.Popen[str]":
+        words = ["measure", "--suite", "tiny", "--scratch", str(tmp_path), "--json", *more]
+        path = os.pathsep.join((str(TINY.parents[2]), os.environ.get("PYTHONPATH", "")))
+        return subprocess.Popen(
+            [sys.executable, str(TINY), *words],
+            cwd=tmp_path,
+            env={**variables, "PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return started
+
+
+def test_a_suite_that_was_killed_goes_on_where_it_was(
+    tiny: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
+) -> None:
+    killed = tiny()
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not (tmp_path / "begun").exists() and time.monotonic() < until:
+        assert killed.poll() is None, killed.communicate()
+        time.sleep(0.05)
+    page = tmp_path / "flowos-report" / "suite.html"
+    assert "No number yet (second): </b>it was not measured yet." in page.read_text()
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    (tmp_path / "go").touch()
+    first = _runs(tmp_path)
+    assert [probe for probe, _ in first] == ["first"]
+
+    out, said = tiny().communicate()
+    assert "second, 1 of 1, for figure 2: about " in said
+    assert [probe for probe, _ in _runs(tmp_path)] == ["second", "first"]
+    assert _runs(tmp_path)[1:] == first
+    one, two, three = json.loads(out)["figures"]
+    assert one["runs"] == [first[0][1]]
+    (row,) = one["published"]
+    assert (row["ours"]["median"], row["ratio"]) == (3.0, 0.5)
+    assert two["measurements"]
+    assert three["lacking"][0]["reason"] == "it needs a GPU"
+    whole = page.read_text()
+    assert "2 of 3 figures have numbers of this machine; 1 cannot be measured here." in whole
+    assert json.loads(page.with_suffix(".json").read_text()) == json.loads(out)
+
+    again, said = tiny().communicate()
+    assert "measured already" in said
+    assert json.loads(again) == json.loads(out)
+    assert len(_runs(tmp_path)) == 2
+
+
+def _runs(folder: Path) -> list[tuple[str, str]]:
+    """(probe, id) of the runs in the store that ended, the newest first."""
+    with open_store(str(folder / "data/flowos/flowos.db")) as store:
+        return [
+            (run.request.suite.probe, run.id)
+            for run in store.runs()
+            if run.ended and run.request.suite
+        ]

@@ -1,0 +1,100 @@
+"""flowos with a suite of two tiny probes, the second of which waits for the file `go`.
+
+Run as `python tiny_suite.py measure --suite tiny ...`. The facts of the machine, which take
+seconds, are collected once.
+"""
+
+import sys
+from functools import cache
+from typing import ClassVar
+from unittest.mock import patch
+
+from flowos.cli import main
+from flowos.model import (
+    Case,
+    Chart,
+    Facts,
+    FigurePart,
+    MeasurementRequest,
+    Paper,
+    PaperFigure,
+    PaperSuite,
+    PublishedNumber,
+    Unmeasured,
+)
+from flowos.operations._facts import facts
+from flowos.probes import Probe, ProbeInfo, Program
+from flowos.probes._tables import PROBES
+from flowos.probes.suites import SUITES
+
+SAYS = """printf '{"readings": [{"metric": "speed", "unit": "1/s", "values": [2, 4]}]}'"""
+CHART = Chart(title="Speed", kind="bars", x="gear", metrics=("speed",))
+
+
+class First(Probe):
+    """Says how fast it is."""
+
+    info: ClassVar = ProbeInfo(name="first", title="First", charts=(CHART,))
+    waits = ""
+
+    def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:  # noqa: ARG002
+        return (Case(self.name, (("gear", "1"),), details=(("cwd", str(request.scratch)),)),)
+
+    def seconds(self, case: Case) -> float:  # noqa: ARG002
+        return 0.01
+
+    def program(self, case: Case) -> Program:
+        return Program(argv=("/bin/sh", "-c", self.waits + SAYS, case.detail("cwd")))
+
+
+class Second(First):
+    """Says so once it may, and that it has begun."""
+
+    info: ClassVar = ProbeInfo(name="second", title="Second", charts=(CHART,))
+    waits = 'touch "$0/begun"; while [ ! -e "$0/go" ]; do sleep 0.02; done; '
+
+
+TINY = PaperSuite(
+    name="tiny",
+    title="A tiny suite",
+    figures=(
+        PaperFigure(number="1", title="One", caption="一", parts=(FigurePart(probe="first"),)),
+        PaperFigure(number="2", title="Two", caption="二", parts=(FigurePart(probe="second"),)),
+        PaperFigure(number="3", title="Three", caption="三", lacking="it needs a GPU"),
+    ),
+)
+PAPER = Paper(
+    suite="tiny",
+    citation="A paper",
+    missing="Nothing.",
+    machines=(),
+    numbers=(
+        PublishedNumber(
+            figure="1",
+            what="speed",
+            value=6.0,
+            unit="1/s",
+            printed="6",
+            machine="m",
+            where="w",
+            probe="first",
+            metric="speed",
+        ),
+    ),
+)
+_collected = cache(lambda: facts())
+
+
+def tiny(words: list[str]) -> int:
+    with (
+        patch.dict(SUITES, {"tiny": TINY}),
+        patch("flowos.probes._tables.PROBES", (*PROBES, First(), Second())),
+        patch("flowos.operations.suite.published", lambda _: PAPER),
+        patch("flowos.operations.suite.facts", lambda _: _collected()),
+        patch("flowos.operations.measure._run.facts", lambda _: _collected()),
+    ):
+        return main(words)
+
+
+if __name__ == "__main__":
+    sys.exit(tiny(sys.argv[1:]))

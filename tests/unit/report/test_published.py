@@ -1,0 +1,74 @@
+"""Published numbers: of one form, in SI units, and the same as what is printed in the paper."""
+
+import re
+
+import pytest
+
+from flowos.model import Paper, PublishedNumber
+from flowos.probes.suites import SUITES
+from flowos.report import published
+from flowos.report._published import read_published
+
+PAPERS = {name: published(name) for name in SUITES}
+NUMBERS = [(name, number) for name, paper in PAPERS.items() for number in paper.numbers]
+UNITS = {
+    "TFlops": (1e12, "flop/s"),
+    "GB/sec": (1e9, "byte/s"),
+    "GB/s": (1e9, "byte/s"),
+    "GiB/sec": (1 << 30, "byte/s"),
+    "MiB/s": (1 << 20, "byte/s"),
+    "sec": (1, "second"),
+    "\N{GREEK SMALL LETTER MU}s": (1e-6, "second"),
+    "%": (0.01, "1"),
+}
+
+
+@pytest.mark.parametrize("paper", PAPERS.values(), ids=PAPERS.keys())
+def test_a_paper_names_its_machines_and_what_its_text_does_not_say(paper: Paper) -> None:
+    assert PAPERS[paper.suite] is paper
+    assert paper.citation
+    assert paper.missing
+    assert all(m.name and m.hardware and m.where for m in paper.machines)
+
+
+@pytest.mark.parametrize(
+    ("suite", "number"), NUMBERS, ids=[f"{name}-{n.figure}-{n.what}" for name, n in NUMBERS]
+)
+def test_a_number_is_what_is_printed_in_si_units(suite: str, number: PublishedNumber) -> None:
+    printed = re.fullmatch(r"([\d,]*\.?\d+) ?(\D+)", number.printed)
+    assert printed
+    factor, unit = UNITS[printed[2]]
+    assert number.unit == unit
+    assert number.value == pytest.approx(float(printed[1].replace(",", "")) * factor, rel=1e-12)
+    assert number.where
+    assert number.figure in {figure.number for figure in SUITES[suite].figures}
+    machines = [machine.name for machine in PAPERS[suite].machines]
+    assert any(name.split()[0] in number.machine for name in machines) or "HBv3" in number.machine
+
+
+@pytest.mark.parametrize(
+    ("suite", "number"), NUMBERS, ids=[f"{name}-{n.figure}-{n.what}" for name, n in NUMBERS]
+)
+def test_a_number_is_set_against_what_its_figure_shows(suite: str, number: PublishedNumber) -> None:
+    (figure,) = (f for f in SUITES[suite].figures if f.number == number.figure)
+    parts = [part for part in figure.parts if part.probe == number.probe]
+    assert bool(parts) == bool(number.probe)
+    assert bool(number.metric) == bool(number.probe)
+    for part in parts:
+        assert number.metric in (part.metrics or (number.metric,))
+
+
+def test_shares_of_nominal_values_are_those_that_the_paper_prints() -> None:
+    """92.3, 90.4, 95.2 and 84.8 % on a GPU, 78.6 and 82.1 % on a socket; 93.3, 70.2 and 44.9 %."""
+    shares = [
+        round(100 * n.value / n.nominal, 1) for n in PAPERS["abci"].numbers if n.nominal is not None
+    ]
+    assert shares == [92.3, 90.4, 95.2, 84.8, 78.6, 82.1, 93.3, 70.2, 44.9]
+
+
+def test_what_is_not_of_this_form_is_refused_with_its_place() -> None:
+    text = 'suite = "s"\ncitation = "c"\nmissing = ""\nmachines = []\n[[numbers]]\nfigure = 4\n'
+    with pytest.raises(ValueError, match="PublishedNumber lacks its field 'machine'"):
+        read_published(text)
+    plain = read_published(text.partition("[[")[0])
+    assert plain.numbers == ()

@@ -1,0 +1,263 @@
+"""A suite as text, JSON and a page: our numbers next to the paper's, and what is lacking."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from flowos.model import (
+    Case,
+    Chart,
+    Entered,
+    FigurePart,
+    LogicalCpu,
+    Measurement,
+    Paper,
+    PaperFigure,
+    PaperSuite,
+    PublishedMachine,
+    PublishedNumber,
+    Run,
+    SuiteStep,
+    Unmeasured,
+    Verdict,
+)
+from flowos.report import (
+    Report,
+    Section,
+    SuiteFigure,
+    SuiteReport,
+    suite_html,
+    suite_json,
+    suite_text,
+)
+from flowos.report._suite import number_rows, shown_parts
+
+from .books import CURVE, bounded, doubted, measured
+from .test_page import read
+
+TRIAD = PublishedNumber(
+    figure="2",
+    what="triad <fast>",
+    value=235.1e9,
+    unit="byte/s",
+    printed="235.1GB/s",
+    machine="HB120rs_v3",
+    where="section 3.1",
+    nominal=400e9,
+    probe="stream",
+    metric="triad",
+    levels=(("stores", "nt"),),
+)
+SHARE = PublishedNumber(
+    figure="table 2",
+    what="accuracy",
+    value=0.745,
+    unit="1",
+    printed="74.5 %",
+    machine="ABCI",
+    where="section 3.5",
+)
+FIGURE = PaperFigure(
+    number="2",
+    title="STREAM triad",
+    caption="STREAM Triad の結果",
+    parts=(FigurePart(probe="stream", metrics=("triad",)),),
+    instead="this machine, `flowos measure`",
+)
+LACKING = PaperFigure(number="table 2", title="Training", caption="学習", lacking="no GPUs")
+STARTED = PaperFigure(
+    number="3", title="Starts", caption="起動", parts=(FigurePart(probe="startup"),)
+)
+SUITE = PaperSuite(name="s", title="A paper's <measurements>", figures=(FIGURE, LACKING, STARTED))
+PAPER = Paper(
+    suite="s",
+    citation="A. Author: A paper, 2023",
+    missing="Figure 3 has no number.",
+    machines=(PublishedMachine(name="HB120rs_v3", hardware="2 x EPYC", where="table 1"),),
+    numbers=(TRIAD, SHARE),
+)
+
+
+def of_step(book: Report, probe: str = "stream") -> Report:
+    step = SuiteStep(of="s-1", suite="s", probe=probe)
+    run = replace(book.run, id=f"run-{probe}", request=replace(book.run.request, suite=step))
+    return replace(book, run=run)
+
+
+def suite_of(*figures: SuiteFigure) -> SuiteReport:
+    return SuiteReport(of="s-1", suite=SUITE, paper=PAPER, figures=figures)
+
+
+def stored(small: Report) -> SuiteReport:
+    return suite_of(
+        SuiteFigure(figure=FIGURE, books=(of_step(small),)),
+        SuiteFigure(figure=LACKING, lacking=(("", Unmeasured(reason="no GPUs")),)),
+        SuiteFigure(
+            figure=STARTED,
+            lacking=(("gpu_copy", Unmeasured(reason="no GPU", remedy="apt install one")),),
+            waiting=(("startup", Unmeasured(reason="the time was out")),),
+        ),
+    )
+
+
+def test_the_text_has_each_figure_with_both_numbers_or_why_not(small: Report) -> None:
+    assert suite_text(stored(small)).splitlines() == [
+        "s: A paper's <measurements>",
+        "after: A. Author: A paper, 2023",
+        "1 of 3 figures have numbers of this machine; 1 cannot be measured here; 1 is still to be"
+        " measured.",
+        "",
+        "Figure 2: STREAM triad",
+        "    stream: 4 numbers, run run-stream",
+        "    instead: this machine, `flowos measure`",
+        "    triad <fast>, HB120rs_v3: 235 GB/s (59% of nominal); here 61.2 GB/s (99% of measured"
+        " ceiling),",
+        "      0.260 of it",
+        "",
+        "Table 2: Training",
+        "    not here: no GPUs",
+        "    accuracy, ABCI: 74.5%",
+        "",
+        "Figure 3: Starts",
+        "    startup: no number yet: the time was out",
+        "    gpu_copy: not here: no GPU (to mend it: `apt install one`)",
+        "",
+        "In the paper: Figure 3 has no number.",
+    ]
+    many = replace(stored(small), figures=stored(small).figures[2:] * 2)
+    assert "; 2 are still to be measured." in suite_text(many)
+
+
+def test_the_page_is_whole_and_loads_nothing(small: Report) -> None:
+    page = suite_html(stored(small))
+    reader = read(page)
+    assert reader.loads == []
+    assert reader.handlers == []
+    assert "script" not in reader.tags
+    assert "A paper&#x27;s &lt;measurements&gt;" in page
+    assert "triad &lt;fast&gt;" in page
+    assert "STREAM Triad の結果" in page
+    assert "<svg" in page
+    assert "What each setting is worth" in page
+    for said in ("235", "61.2", "0.260", "no GPUs", "No number yet (startup): ", "74.5%"):
+        assert said in page
+    assert "The paper&#x27;s text has no number for it." in page
+    assert "Suite s-1, runs run-stream." in page
+    nothing = suite_html(suite_of(SuiteFigure(figure=LACKING)))
+    assert "Suite s-1, no run yet." in nothing
+
+
+def test_the_json_has_all_of_it_in_si_units(small: Report) -> None:
+    whole = json.loads(suite_json(stored(small)))
+    assert (whole["format"], whole["suite"], whole["of"]) == ("flowos-suite", "s", "s-1")
+    assert [run["id"] for run in whole["runs"]] == ["run-stream"]
+    first, second, third = whole["figures"]
+    (row,) = first["published"]
+    assert (row["value"], row["ours"]["median"]) == (235.1e9, 61.2e9)
+    assert row["ratio"] == pytest.approx(61.2 / 235.1)
+    assert len(first["measurements"]) == 4
+    assert second["published"][0]["ours"] is None
+    assert second["published"][0]["ratio"] is None
+    assert third["lacking"] == [
+        {"probe": "gpu_copy", "reason": "no GPU", "remedy": "apt install one"}
+    ]
+    assert third["waiting"][0]["reason"] == "the time was out"
+
+
+def test_a_number_that_cannot_be_trusted_says_so(small: Report) -> None:
+    rows = tuple(doubted(m, "others kept 1 cpu busy") for m in small.measurements)
+    report = stored(replace(small, measurements=rows))
+    assert "0.260 of it, NOT TRUSTED" in " ".join(suite_text(report).split())
+    assert 'class="warn wrap"' in suite_html(report)
+
+
+def test_a_number_without_ceiling_or_nominal_has_no_share(small: Report) -> None:
+    bare = tuple(replace(m, shares=()) for m in small.measurements)
+    report = stored(replace(small, measurements=bare))
+    assert "here 61.2 GB/s, 0.260 of it" in suite_text(report)
+    with_shares, without = (
+        suite_html(each).count(">of measured ceiling<") for each in (stored(small), report)
+    )
+    assert with_shares == without + 1  # the tables of charts always have it
+
+
+def test_between_environments_the_base_counts_and_verdicts_are_shown(small: Report) -> None:
+    rows = (
+        measured(40e9, env="bare", stores="nt", threads="2"),
+        measured(60e9, env="mine", stores="nt", threads="2"),
+    )
+    verdict = Verdict(
+        probe="stream",
+        axis="env",
+        base="bare",
+        other="mine",
+        rest=(),
+        metric="triad",
+        ratio=1.5,
+        low=1.4,
+        high=1.6,
+        margin=0.03,
+        rounds=8,
+        answer="faster",
+    )
+    run: Run = replace(small.run, environments=(Entered(label="bare"), Entered(label="mine")))
+    book = replace(small, run=run, measurements=rows, verdicts=(verdict,))
+    report = suite_of(SuiteFigure(figure=FIGURE, books=(of_step(book),)))
+    (row,) = number_rows(report, report.figures[0])
+    assert row.ours is not None
+    assert row.ours.value == 40e9
+    said = "      between environments: 1 comparison: 0 slower, 0 inconclusive, 0 equal, 1 faster"
+    assert said in suite_text(report).splitlines()
+    page = suite_html(report)
+    assert "faster" in page
+    assert "What each setting is worth" not in page
+
+
+def part_of(part: FigurePart, book: Report) -> list[Measurement]:
+    figure = replace(FIGURE, parts=(part,))
+    found = shown_parts(SuiteFigure(figure=figure, books=(book,)))
+    return [m for shown in found for m in shown.book.measurements]
+
+
+def test_a_part_takes_numbers_by_metric_and_levels(small: Report) -> None:
+    book = of_step(small)
+    stream = FigurePart(probe="stream")
+    assert len(part_of(stream, book)) == 4
+    assert len(part_of(replace(stream, levels=(("stores", "nt"),)), book)) == 2
+    assert len(part_of(replace(stream, without=(("threads", "1"),)), book)) == 2
+    assert part_of(replace(stream, metrics=("copy",)), book) == []
+    assert part_of(FigurePart(probe="fio"), book) == []  # of another run
+    assert part_of(stream, small) == []  # of no suite
+    assert part_of(stream, replace(book, sections=())) == []
+
+
+@pytest.mark.parametrize(
+    ("quota", "socket", "all_"), [(None, [2.0], [4.0]), (2.5, [2.0], [2.0]), (0.5, [1.0], [1.0])]
+)
+def test_a_part_takes_the_numbers_of_one_socket_or_of_all_cores(
+    small: Report, quota: float | None, socket: list[float], all_: list[float]
+) -> None:
+    cpus = tuple(LogicalCpu(number=n, core=n, socket=n // 2, node=0) for n in range(4))
+    facts = replace(small.run.facts, cpus=cpus, allowed=(0, 1, 2, 3), quota_cpus=quota)
+    rows = tuple(measured(float(n), cores=str(n)) for n in (1, 2, 4))
+    book = replace(small, run=replace(small.run, facts=facts), measurements=rows)
+    found = [
+        [m.value for m in part_of(FigurePart(probe="stream", cores=cores), of_step(book))]
+        for cores in ("socket", "all")
+    ]
+    assert found == [socket, all_]
+
+
+def test_numbers_without_a_chart_are_listed(small: Report) -> None:
+    start = Case("startup")
+    rows = (replace(measured(0.001, metric="startup", unit="second"), case=start),)
+    book = replace(small, measurements=rows, sections=(Section(probe="startup", title="Start"),))
+    report = suite_of(SuiteFigure(figure=STARTED, books=(of_step(book, "startup"),)))
+    assert "startup: startup 1.00 ms" in suite_html(report)
+    drawn = replace(CURVE, metrics=("other",))
+    assert isinstance(drawn, Chart)
+    charted = replace(book, sections=(Section(probe="startup", title="Start", charts=(drawn,)),))
+    report = suite_of(SuiteFigure(figure=STARTED, books=(of_step(charted, "startup"),)))
+    assert "startup: startup 1.00 ms" in suite_html(report)
+    assert bounded(rows[0], 1.0, "x").shares
