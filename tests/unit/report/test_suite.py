@@ -261,3 +261,10 @@ def test_numbers_without_a_chart_are_listed(small: Report) -> None:
     report = suite_of(SuiteFigure(figure=STARTED, books=(of_step(charted, "startup"),)))
     assert "startup: startup 1.00 ms" in suite_html(report)
     assert bounded(rows[0], 1.0, "x").shares
+
+
+def test_a_number_of_a_gpu_is_not_set_against_one_of_processors(small: Report) -> None:
+    rows = (measured(40e9, device="cpu", stores="nt"),)
+    figure = SuiteFigure(figure=FIGURE, books=(of_step(replace(small, measurements=rows)),))
+    (row,) = number_rows(suite_of(figure), figure)
+    assert row.ours is None
