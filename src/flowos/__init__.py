@@ -68,12 +68,13 @@ _FACE: dict[str, tuple[str, str]] = {
     "attach": ("flowos.operations._attach", "attach"),
     "decode": ("flowos.feeder", "decode"),
     "environment": ("flowos.operations.environment", "environment"),
+    "kernels": ("flowos.kernels", ""),
     "publish": ("flowos.operations.publish", "publish"),
     "serve_metrics": ("flowos.operations.feed", "serve_metrics"),
     "slice": ("flowos.operations._slice", "slice_"),
     "solve": ("flowos.solver", "solve"),
 }
-"""Public name -> module and name."""
+"""Public name -> module and name in it; "": the module itself."""
 
 __all__ = sorted(_FACE)
 
@@ -82,7 +83,8 @@ def __getattr__(name: str) -> object:
     place = _FACE.get(name)
     if place is None:
         raise AttributeError(f"module 'flowos' has no attribute {name!r}")
-    value = getattr(import_module(place[0]), place[1])
+    module = import_module(place[0])
+    value = getattr(module, place[1]) if place[1] else module
     globals()[name] = value
     return value
 

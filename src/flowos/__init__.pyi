@@ -9,6 +9,7 @@ from flowos.operations._slice import slice_ as _slice
 from flowos.operations.environment import environment as environment
 from flowos.operations.feed import serve_metrics as serve_metrics
 from flowos.operations.publish import publish as publish
+from flowos import kernels as kernels
 from flowos.engine import as_completed as as_completed
 from flowos.feeder import Feed as Feed
 from flowos.feeder import Peers as Peers

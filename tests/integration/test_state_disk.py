@@ -4,6 +4,7 @@ import os
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,9 +30,9 @@ def tree(root: Path, **files: str) -> Path:
     return root
 
 
-def seen(at: float, moved: int = 0, ours: int = 0, **more: float) -> Look:
+def seen(at: float, moved: int = 0, ours: int = 0, **more: Any) -> Look:
     disk = Traffic(all_bytes=moved, our_bytes=ours)
-    unknown = {"busy": None, "idle": None, "steal": None, "throttled": None, "load": None}
+    unknown: dict[str, Any] = dict.fromkeys(("busy", "idle", "steal", "throttled", "load"))
     return Look(at=at, ours=0.0, disk=disk, **unknown, **more)
 
 

@@ -11,7 +11,7 @@ _PARTS = {
     "_growing_slice": "GrowingSlice",
     "_held_slice": "HeldSlice",
     "_leases": "new_slice_id",
-    "_look": "Look io_pressure_between state_between",
+    "_look": "EnergyCounter Look io_pressure_between state_between",
     "_node": "Node",
     "_open_slice": "SliceOptions Workers open_slice",
     "_page_guard": "PageAnswer PageRequest",
@@ -79,6 +79,7 @@ if TYPE_CHECKING:
         new_slice_id as new_slice_id,
     )
     from flowos.engine._look import (
+        EnergyCounter as EnergyCounter,
         Look as Look,
         io_pressure_between as io_pressure_between,
         state_between as state_between,

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from flowos.model import MachineState, Usage
 
+_MOST_WATTS = 1000.0
+"""More than any package takes: what may have been taken in a time."""
 _QUIET_DISK = 256 << 10
 """Bytes a second: while a disk moves less in all, it is not asked whose they are."""
 
@@ -21,6 +23,15 @@ class Traffic:
 
     all_bytes: int
     our_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyCounter:
+    """Joules since some start; the counter begins anew after `most_joules`."""
+
+    name: str
+    joules: float
+    most_joules: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +48,9 @@ class Look:
     io_stalled: float | None = None
     memory_stalled: float | None = None
     disk: Traffic | None = None
+    energy: tuple[EnergyCounter, ...] = ()
+    celsius: float | None = None
+    heat_throttles: float | None = None
 
 
 def state_between(before: Look, after: Look, *usages: Usage) -> MachineState:
@@ -54,13 +68,18 @@ def state_between(before: Look, after: Look, *usages: Usage) -> MachineState:
     share = None
     if busy is not None and idle is not None and steal is not None:
         share = steal / max(busy + idle + steal, tick_seconds())
+    joules = _joules(before.energy, after.energy, wall)
     return MachineState(
-        load=None if before.load is None or after.load is None else (before.load, after.load),
+        load=_both(before.load, after.load),
         steal_share=share,
         others_cpus=others,
         throttled_seconds=_passed(before.throttled, after.throttled),
         memory_pressure=_share(before.memory_stalled, after.memory_stalled, wall),
         others_disk=_others_on_disk(before.disk, after.disk, wall),
+        joules=joules,
+        watts=None if joules is None else joules / wall,
+        celsius=_both(before.celsius, after.celsius),
+        heat_throttles=_passed(before.heat_throttles, after.heat_throttles),
     )
 
 
@@ -85,6 +104,23 @@ def _others_on_disk(
         return 0.0, 0.0
     others = max(0, everything - (after.our_bytes - before.our_bytes))
     return others / wall, others / everything
+
+
+def _joules(
+    before: tuple[EnergyCounter, ...], after: tuple[EnergyCounter, ...], wall: float
+) -> float | None:
+    """None if a counter is new, or may have begun anew more than once."""
+    began = {counter.name: counter for counter in before}
+    if not after or began.keys() != {counter.name for counter in after}:
+        return None
+    if any(wall * _MOST_WATTS > counter.most_joules for counter in after):
+        return None
+    passed = (c.joules - began[c.name].joules for c in after)
+    return sum(p if p >= 0 else p + c.most_joules for p, c in zip(passed, after, strict=True))
+
+
+def _both(before: float | None, after: float | None) -> tuple[float, float] | None:
+    return None if before is None or after is None else (before, after)
 
 
 def _passed(before: float | None, after: float | None) -> float | None:

@@ -36,8 +36,8 @@ _PARTS = {
         "with_choices"
     ),
     "_ports": (
-        "Array File PortType any_ array bool_ brief_repr bytes_ float16 float32 float64 int8 int16 "
-        "int32 int64 str_ uint8 uint16 uint32 uint64"
+        "Array DeviceArray File PortType any_ array bool_ brief_repr bytes_ float16 float32 "
+        "float64 int8 int16 int32 int64 str_ uint8 uint16 uint32 uint64"
     ),
     "_pool": "LOCAL Ask NodeInfo Pool PoolKind Price StorageTier Topology",
     "_pool_use": "PoolStorage PoolUser StorageSpeed",
@@ -214,6 +214,7 @@ if TYPE_CHECKING:
     )
     from flowos.model._ports import (
         Array as Array,
+        DeviceArray as DeviceArray,
         File as File,
         PortType as PortType,
         any_ as any_,

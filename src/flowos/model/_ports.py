@@ -158,6 +158,16 @@ class Array(PortType):
         return given.shape is not None and _fits(self.shape, given.shape)
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceArray(Array):
+    """An array of NumPy, or one on a GPU that says so by `__cuda_array_interface__`."""
+
+    def check(self, value: object) -> str | None:
+        if not hasattr(value, "__cuda_array_interface__"):
+            return Array.check(self, value)
+        return None if self._matches(value) else _not_a(self.name, value)
+
+
 def _fits(shape: tuple[int | None, ...], given: tuple[int | None, ...]) -> bool:
     return len(shape) == len(given) and all(
         a is None or a == b for a, b in zip(shape, given, strict=True)

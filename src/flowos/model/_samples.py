@@ -108,6 +108,9 @@ class MachineState:
         as a share of all.
     io_pressure: share of the time just before or after, while we did not use measured storage, in
         which processes waited for storage.
+    joules, watts: energy of all processor packages, and their mean power.
+    celsius: of the hottest sensor of the processors.
+    heat_throttles: how often heat slowed down cores or packages.
     """
 
     clock_hz: tuple[float, float] | None = None
@@ -121,6 +124,10 @@ class MachineState:
     memory_pressure: float | None = None
     others_disk: tuple[float, float] | None = None
     io_pressure: float | None = None
+    joules: float | None = None
+    watts: float | None = None
+    celsius: tuple[float, float] | None = None
+    heat_throttles: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

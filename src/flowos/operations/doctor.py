@@ -28,7 +28,7 @@ def doctor(request: MeasurementRequest | None = None, pool: str = "") -> Diagnos
     """
     asked = request or MeasurementRequest()
     if not pool:
-        checks = (*_runtimes(engine.here()), *_left_alone())
+        checks = (_energy(engine.here()), *_runtimes(engine.here()), *_left_alone())
         return _diagnosis(facts(asked), asked, checks)
     with slice_(pool=pool) as held:
         (node,) = held.held.nodes
@@ -46,6 +46,20 @@ def _runtimes(node: engine.Node) -> Iterator[Check]:
     for name, runtime in RUNTIMES.items():
         if name != "bare":
             yield _runtime(runtime, tried)
+
+
+def _energy(node: engine.Node) -> Check:
+    counters = node.look().energy
+    if counters:
+        says = ", ".join(counter.name for counter in counters)
+        return Check(group="use", name="energy of processors", works=True, says=says)
+    return Check(
+        group="use",
+        name="energy of processors",
+        works=False,
+        says="no counter (RAPL) can be read, as in most virtual machines: no flop/J is shown",
+        remedy="if there is one, as root: chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj",
+    )
 
 
 def _left_alone() -> Iterator[Check]:

@@ -30,6 +30,7 @@ _PARTS = {
     "_aa_simulation": "NoiseModel SimulatedMachine Stalls simulate",
     "_spread": "spread",
     "_steps": "CacheStep Plateau find_plateaus find_steps memory_plateau",
+    "_energy": "PER_JOULE per_joule",
     "_summary": "no_ceiling no_nominal summarize",
     "_trust": "NOISE_THRESHOLDS NoiseThresholds assess_trust limits_for",
 }
@@ -158,6 +159,10 @@ if TYPE_CHECKING:
         find_plateaus as find_plateaus,
         find_steps as find_steps,
         memory_plateau as memory_plateau,
+    )
+    from flowos.plan._energy import (
+        PER_JOULE as PER_JOULE,
+        per_joule as per_joule,
     )
     from flowos.plan._summary import (
         no_ceiling as no_ceiling,

@@ -30,6 +30,7 @@ class NoiseThresholds:
         journal of a quiet file system stays below a fiftieth.
     io_pressure: share of the time before and after a storage measurement, while we were idle, that
         some process waited for storage. Occasional file syncs stay below a tenth.
+    heat_throttles: any slowing down by heat lies inside the measurement.
     memory_pressure: processes that wait for memory have pages written out or read back.
     load: runnable tasks before the measurement; a fallback for when the work of others could not be
         counted, because the load includes our own work of the last minute. None: not checked.
@@ -46,6 +47,7 @@ class NoiseThresholds:
     others_disk: float = 0.05
     io_pressure: float = 0.2
     memory_pressure: float = 0.05
+    heat_throttles: float = 0.0
     load: float | None = None
 
 
@@ -142,6 +144,13 @@ def _throttled(state: MachineState, limits: NoiseThresholds) -> str | None:
     return None
 
 
+def _heat(state: MachineState, limits: NoiseThresholds) -> str | None:
+    if _above(state.heat_throttles, limits.heat_throttles):
+        at = f", at {max(state.celsius):.0f} C" if state.celsius else ""
+        return f"heat throttled the processors (kernel's count: {state.heat_throttles:.0f}{at})"
+    return None
+
+
 def _others_disk(state: MachineState, limits: NoiseThresholds) -> str | None:
     rate, share = state.others_disk or (math.nan, None)
     if _above(share, limits.others_disk):
@@ -175,6 +184,7 @@ _RULES: tuple[Callable[[MachineState, NoiseThresholds], str | None], ...] = (
     _steal,
     _others,
     _throttled,
+    _heat,
     _others_disk,
     _io_pressure,
     _memory_pressure,

@@ -13,6 +13,7 @@ from flowos.probes.gemm import Gemm
 from flowos.probes.gpu_copy import GpuCopy
 from flowos.probes.gpu_gemm import GpuGemm
 from flowos.probes.gpu_stream import GpuStream
+from flowos.probes.kernels import Kernels
 from flowos.probes.memory_latency import MemoryLatency
 from flowos.probes.metadata import Metadata
 from flowos.probes.mpi import MpiPairs
@@ -45,6 +46,7 @@ PROBES: tuple[Probe, ...] = (
     Collectives(),
     Nbody(),
     FeedReads(),
+    Kernels(),
 )
 
 

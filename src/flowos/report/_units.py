@@ -7,6 +7,7 @@ from dataclasses import dataclass
 _SYMBOLS = {
     "second": "s",
     "byte/s": "B/s",
+    "byte/J": "B/J",
     "byte": "B",
     "1/s": "/s",
     "1": "",

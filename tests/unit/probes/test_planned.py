@@ -71,7 +71,10 @@ def with_all(node: Facts) -> Facts:
         ),
         tools=(
             Tool(name="fio", version="fio-3.33", path=PurePath("/usr/bin/fio")),
-            Tool(name="torch", version="2.11.0", path=PurePath("/usr/bin/python3")),
+            *(
+                Tool(name=name, version=version, path=PurePath("/usr/bin/python3"))
+                for name, version in (("torch", "2.11.0"), ("numpy", "2.4.6"), ("cupy", "14.2.0"))
+            ),
         ),
         tried=(Tried(name="io_uring", works=True), Tried(name="direct I/O", works=True)),
         storage=FileSystemFacts(file_system="ext4", free_bytes=100 << 30),

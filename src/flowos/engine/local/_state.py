@@ -7,6 +7,7 @@ from pathlib import Path, PurePath
 
 from flowos.engine._look import Look, tick_seconds
 from flowos.engine.local._state_disk import traffic
+from flowos.engine.local._state_power import celsius, energy, throttles
 
 _BUSY = (0, 1, 2, 5, 6)  # user, nice, system, irq, softirq of /proc/stat; guest is part of user
 _IDLE = (3, 4)  # idle, iowait
@@ -27,6 +28,9 @@ def look(root: Path = Path("/"), storage: Path | None = None) -> Look:
         io_stalled=_stalled_seconds(root, "io"),
         memory_stalled=_stalled_seconds(root, "memory"),
         disk=traffic(storage, root) if storage else None,
+        energy=energy(root),
+        celsius=celsius(root),
+        heat_throttles=throttles(root),
     )
 
 

@@ -11,6 +11,9 @@ from flowos.operations._slice import slice_
 from flowos.operations.measure._bundle import Bundle, bundle
 from flowos.probes import Build, flow_of_builds
 
+_SCRIPTS = (("probes/programs", "*.py"), ("kernels", "array_kernels.py"))
+"""Folders of the package, and what of them our Python programs are and use."""
+
 
 class BinaryCache:
     """A folder of bundles and binaries."""
@@ -67,7 +70,8 @@ class BinaryCache:
         copies = self._folder / "scripts"
         if not copies.exists():
             copies.mkdir()
-            with as_file(files("flowos.probes").joinpath("programs")) as programs:
-                for script in programs.glob("*.py"):
-                    shutil.copy2(script, copies)
+            for room, pattern in _SCRIPTS:
+                with as_file(files("flowos").joinpath(room)) as folder:
+                    for script in folder.glob(pattern):
+                        shutil.copy2(script, copies)
         return copies / name

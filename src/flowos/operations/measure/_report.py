@@ -18,7 +18,14 @@ from flowos.model import (
 )
 from flowos.operations.measure._case_order import as_planned
 from flowos.operations.measure._next_steps import with_time_to_tell
-from flowos.plan import NoiseThresholds, compare, limits_for, rounds_to_tell, summarize
+from flowos.plan import (
+    NoiseThresholds,
+    compare,
+    limits_for,
+    per_joule,
+    rounds_to_tell,
+    summarize,
+)
 from flowos.probes import (
     CACHES_END_AT,
     SUSPECT,
@@ -104,22 +111,34 @@ def _of_one_environment(
     limits: NoiseThresholds,
 ) -> Report:
     found = [_Found(probe, measured, samples, limits) for probe in probes_for()]
+    headlines = tuple(_headlines(measured, samples, limits))
+    energies = (h.measured for h in headlines if h.measured not in measured)
     return Report(
         run=replace(run, unmeasured=(*run.unmeasured, *(u for f in found for u in f.left_out))),
-        measurements=measured,
+        measurements=tuple(dict.fromkeys((*measured, *energies))),
         verdicts=(
             *with_time_to_tell(run, [v for f in found for v in f.verdicts]),
             *(v for f in found for v in _versus(f, run.request.margin, limits)),
         ),
         sections=tuple(f.section for f in found if f.measured),
-        headlines=tuple(
-            HeadlineNumber(label=h.label, measured=m, named=tuple(axis for axis, _ in h.levels))
-            for h, m in headlines_of(measured, samples, limits)
-        ),
+        headlines=headlines,
         advice=_advice(f.advice for f in found),
         findings=tuple(line for f in found for line in f.findings),
         steps=tuple(_steps(measured)),
     )
+
+
+def _headlines(
+    measured: Sequence[Measurement], samples: Sequence[Sample], limits: NoiseThresholds
+) -> Iterator[HeadlineNumber]:
+    """The headlines, each with what a joule does in its case, where energy was counted."""
+    for h, m in headlines_of(measured, samples, limits):
+        named = tuple(axis for axis, _ in h.levels)
+        yield HeadlineNumber(label=h.label, measured=m, named=named)
+        ours = [s for s in samples if (s.case, s.metric) == (m.case, m.metric)]
+        for energy in summarize(tuple(per_joule(ours)), limits=limits):
+            label = f"{h.label}, per joule"
+            yield HeadlineNumber(label=label, measured=energy, named=named)
 
 
 class _Found:

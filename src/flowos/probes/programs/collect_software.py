@@ -8,7 +8,7 @@ output, and in "fails" the error message if it did not work ("" if it did).
   mpis       compiler, mpirun, shows (the command that the wrapper stands for), says, fails, cxx
              (the C++ compiler, if it made a program)
   libraries  path, says, fails, symbol, integer_bytes: BLAS, opened by open_blas.py in a child
-  tools      name, path, says, fails; "torch" is a Python that has PyTorch
+  tools      name, path, says, fails; "torch", "numpy", "cupy": a Python that has this package
   cuda       the GPUs, as cuda_devices.py says them in a child
 --deps DIR also looks below DIR/usr. Every command has a limit, and so has the whole.
 """
@@ -57,6 +57,7 @@ TOOLS = (
     ("chromium", ("chromium", "chromium-browser", "google-chrome"), "--version"),
     ("perf", ("perf",), "--version"),
 )
+PYTHON_PACKAGES = ("torch", "numpy", "cupy")
 BLAS_FILE = re.compile(
     r"lib(openblas|blis|mkl_rt|scipy_openblas|nvpl_blas|armpl|flexiblas|satlas|tatlas|blas)"
     r"[\w.-]*\.so[.\d]*"
@@ -244,15 +245,21 @@ def tool_paths(paths: list[Path]) -> list[tuple[str, str, str]]:
     return [(name, there[0], option) for name, there, option in calls if there]
 
 
-def torch_tools() -> list[dict[str, Any]]:
-    """Pythons that have PyTorch: this one, the one in PATH. To import it would take seconds."""
+def python_tools() -> list[dict[str, Any]]:
+    """Pythons with packages that measure: this one, the one in PATH. To import one takes long."""
     ask = (
-        "import importlib.metadata as m, importlib.util as u\n"
-        "print(m.version('torch') if u.find_spec('torch') else exit('no PyTorch'))"
+        "import importlib.metadata as m, importlib.util as u, sys\n"
+        "there = [n for n in sys.argv[1:] if u.find_spec(n)]\n"
+        "all_of = m.packages_distributions() if 'cupy' in there else {}\n"
+        "print('\\n'.join(f'{n} {m.version(all_of.get(n, [n])[0])}' for n in there))"
     )
-    pythons = dict.fromkeys((sys.executable, shutil.which("python3") or sys.executable))
-    tried = [tool("torch", python, "-c", ask) for python in pythons]
-    return [each for each in tried if not each["fails"]]
+    found: list[dict[str, Any]] = []
+    for python in dict.fromkeys((sys.executable, shutil.which("python3") or sys.executable)):
+        code, says = output_of(python, "-c", ask, *PYTHON_PACKAGES)
+        for line in says.splitlines() if code == 0 else ():
+            name, _, version = line.partition(" ")
+            found.append({"name": name, "path": python, "says": version, "fails": ""})
+    return found
 
 
 # --- GPUs ------------------------------------------------------------------------------------
@@ -301,7 +308,7 @@ def tried(deps: str, folder: Path) -> dict[str, Any]:
             "mpis": [at.submit(mpi, *parts, folder) for parts in mpi_parts(there)],
             "tools": [at.submit(tool, *each) for each in tool_paths(there)],
         }
-        lists = {"tools": at.submit(torch_tools), "cuda": at.submit(cuda)}
+        lists = {"tools": at.submit(python_tools), "cuda": at.submit(cuda)}
         found = {name: [each.result() for each in part] for name, part in parts.items()}
         return dict(found, **{n: found.get(n, []) + one.result() for n, one in lists.items()})
 
