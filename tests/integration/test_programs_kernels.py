@@ -35,7 +35,7 @@ def test_each_kernel_of_each_type() -> None:
 
 
 def test_a_wrong_result_is_no_number(tmp_path: Path) -> None:
-    """By a copy beside kernels one of which loses an element."""
+    """By a copy next to kernels, one of which loses an element."""
     ours = Path(str(package_data("kernels"))) / "array_kernels.py"
     (tmp_path / "array_kernels.py").write_text(
         ours.read_text() + "\n\ndef sort(x):\n    found = np.sort(x)\n    found[0] = found[1]\n"

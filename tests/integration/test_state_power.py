@@ -1,7 +1,6 @@
 """Energy, heat and throttling of processors, from made trees: this machine may have none of it."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -28,8 +27,18 @@ def package(number: int, joules: float, name: str = "", folder: str = "") -> dic
 
 
 def at(moment: float, *counters: EnergyCounter, heat: float | None = None) -> Look:
-    nothing: dict[str, Any] = dict.fromkeys(("busy", "idle", "steal", "throttled", "load"))
-    return Look(at=moment, ours=0.0, energy=counters, celsius=heat, heat_throttles=heat, **nothing)
+    return Look(
+        at=moment,
+        ours=0.0,
+        busy=None,
+        idle=None,
+        steal=None,
+        throttled=None,
+        load=None,
+        energy=counters,
+        celsius=heat,
+        heat_throttles=heat,
+    )
 
 
 def test_packages_are_counted_once_and_without_their_parts(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def _vector(kernel: str, given: Any) -> Any:
 
 
 def _checked(kernel: str, given: Any, dimensions: int, types: tuple[str, ...]) -> Any:
-    """The array as its library has it. Raises TypeError or ValueError if it is not as wanted."""
+    """The array as its library has it. Raises TypeError or ValueError if it is not as requested."""
     if hasattr(given, "__cuda_array_interface__"):
         given = sys.modules["cupy"].asarray(given)
     elif type(given) not in (np.ndarray, np.memmap):

@@ -1,0 +1,42 @@
+"""Headlines say what a joule does where energy was counted, and nothing where it was not."""
+
+from dataclasses import replace
+
+import pytest
+
+from flowos.model import Case, MachineState, Sample
+from flowos.operations.measure import book_of
+from flowos.report import text
+from tests.unit.operations.test_case_order import RUN
+
+CASE = Case("stream", levels=(("compiler", "gcc"), ("pages", "system"), ("threads", "2")))
+
+
+def sample(watts: float | None) -> Sample:
+    state = MachineState(joules=watts, watts=watts)
+    return Sample(
+        run=RUN.id,
+        case=CASE,
+        round=1,
+        metric="triad",
+        unit="byte/s",
+        values=(40e9, 42e9, 44e9),
+        state=state,
+    )
+
+
+def test_a_headline_is_followed_by_what_it_does_with_a_joule() -> None:
+    book = book_of(replace(RUN, ended="2026-11-20T10:01:00Z"), [sample(100.0)])
+    labels = [headline.label for headline in book.headlines]
+    assert labels == ["STREAM triad, system pages", "STREAM triad, system pages, per joule"]
+    energy = book.headlines[1].measured
+    assert energy.unit == "byte/J"
+    assert energy.median == pytest.approx(0.42e9)
+    assert energy in book.measurements
+    assert "420 MB/J" in text(book)
+
+
+def test_without_a_counter_nothing_is_said() -> None:
+    book = book_of(RUN, [sample(None)])
+    assert [headline.label for headline in book.headlines] == ["STREAM triad, system pages"]
+    assert "joule" not in text(book)
