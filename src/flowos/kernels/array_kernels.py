@@ -1,7 +1,7 @@
 """What the kernels do with arrays: NumPy's functions, or CuPy's where the data is on a GPU.
 
 NumPy only, and nothing else of FlowOS: it goes to workers that have no FlowOS, and the program
-of the probe measures it. docs/adr/0058 says which candidates were timed.
+of the probe measures it. docs/adr/0057 says which candidates were timed.
 """
 
 import sys
