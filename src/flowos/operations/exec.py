@@ -18,7 +18,6 @@ from flowos.model import (
     Pairs,
     RuntimeFailed,
 )
-from flowos.operations._current_folder import with_current_folder
 
 _LONG_SECONDS = 1.0
 """A longer start is explained with notes; else only the command's output is shown."""
@@ -136,12 +135,20 @@ def exit_code(outcome: Outcome) -> int:
             return 125
 
 
+def _with_current_folder(env: Environment, folder: Path) -> tuple[Environment, PurePath, str]:
+    if env.image is None:
+        return env, folder, ""
+    from flowos.operations._current_folder import with_current_folder  # a bare command needs none
+
+    return with_current_folder(env, folder)
+
+
 @contextmanager
 def _ready_launch(
     request: ExecRequest,
 ) -> Iterator[tuple[Launch, tuple[str, ...], tuple[str, ...]]]:
     """The launch, notes to show in any case, and notes that explain a slow start."""
-    env, inside, note = with_current_folder(request.env, Path.cwd())
+    env, inside, note = _with_current_folder(request.env, Path.cwd())
     notes = (f"{note}; if you want it: --bind {Path.cwd()}",) if note else ()
     cwd = request.cwd or inside
     with here().ready(env) as ready:

@@ -77,7 +77,8 @@ static inline void fm_gather(struct fm_part mine, struct fm_part *all) {
 
 #else
 
-enum { FM_YIELDS = 1000, FM_NAP_NANOSECONDS = 100000 };
+enum { FM_YIELDS = 1000, FM_NAP_NANOSECONDS = 100000, FM_MOST_NAPS = 20000 };
+enum { FM_NONE_FAILED, FM_SAYS_WHY, FM_SAID };
 
 static struct fm_board {
   atomic_int failed;
@@ -85,10 +86,23 @@ static struct fm_board {
   struct fm_part parts[FM_MAX_CLIENTS];
 } *fm_board;
 
-/* Is it the first client that failed? The others end without a word. */
-static inline int fm_says_why(void) { return !fm_board || !atomic_exchange(&fm_board->failed, 1); }
+/* Is it the first client that failed? The others end without a word, once it has said why: the end
+ * of any one ends all. */
+static inline int fm_says_why(void) {
+  const struct timespec nap = {0, FM_NAP_NANOSECONDS};
+  int before = FM_NONE_FAILED;
+  if (!fm_board || atomic_compare_exchange_strong(&fm_board->failed, &before, FM_SAYS_WHY))
+    return 1;
+  for (int naps = 0; naps < FM_MOST_NAPS && atomic_load(&fm_board->failed) != FM_SAID; naps++)
+    nanosleep(&nap, NULL);
+  return 0;
+}
 
-__attribute__((noreturn)) static inline void fm_leave(int code) { exit(code); }
+__attribute__((noreturn)) static inline void fm_leave(int code) {
+  fflush(NULL);
+  if (fm_board) atomic_store(&fm_board->failed, FM_SAID);
+  exit(code);
+}
 
 /* Waits for all clients: awake at first, so that they begin together, then in naps, which leave the
  * cores to those that still work. */
