@@ -57,8 +57,8 @@ AAIC = PaperSuite(
             number="11",
             title="ResNet-50 on 64 GPUs: accuracy over time",
             caption="分散深層学習の性能",
-            lacking="it needs ImageNet and 8 nodes with 8 GPUs each for hours, and FlowOS has no"
-            " training of its own",
+            lacking="it needs ImageNet and 8 nodes with 8 GPUs each for hours; with what is here"
+            " examples/resnet50/train.py trains and says its parts",
         ),
     ),
 )

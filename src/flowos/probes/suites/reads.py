@@ -3,8 +3,8 @@
 from flowos.model import FigurePart, PaperFigure, PaperSuite
 
 _TRAINING = (
-    "it needs ImageNet and ResNet-50 on nodes with 4 GPUs each for hours, and FlowOS has no"
-    " training of its own"
+    "it needs ImageNet and ResNet-50 on nodes with 4 GPUs each for hours; with what is here"
+    " examples/resnet50/train.py trains and says its parts"
 )
 _INSTEAD = (
     "generated files of ImageNet's usual size in --scratch, where one disk is both the shared"
