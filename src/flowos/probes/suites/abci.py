@@ -83,8 +83,8 @@ ABCI = PaperSuite(
             number="13",
             title="ResNet-50 on 256 GPUs: accuracy over time",
             caption="分散深層学習の性能",
-            lacking="it needs ImageNet and 64 nodes with 4 GPUs each for more than an hour; with what is here"
-            " examples/resnet50/train.py trains and says its parts",
+            lacking="it needs ImageNet and 64 nodes with 4 GPUs each for more than an hour; with"
+            " what is here examples/resnet50/train.py trains and says its parts",
         ),
     ),
 )
