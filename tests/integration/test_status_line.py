@@ -17,24 +17,24 @@ XTERM = {**os.environ, "TERM": "xterm"}
 RUN = "$FLOWOS run program.py n=3"
 PROGRESS = re.compile(r"\[[#.]{24}\] \d+/\d+ \w+s")
 
-WORKS = """
+SEEN = "[time.sleep(0.01) for _ in iter(lambda: os.path.exists('seen'), True)]"
+"""Waits until the terminal has shown the line that the test waits for."""
+
+WORKS = f"""
+    {SEEN}
     time.sleep(0.05)
     if n % 5 == 0:
         print("item", n, "of the work, and what is longer than a line of progress is, " * 2)
     if n % 5 == 1:
         print("warning", n, file=sys.stderr)
 """
-SLEEPS = """
-    time.sleep(0.9)
-"""
-
 NAPS = "[time.sleep(0.05) for _ in range(1200)]"
 """A minute. CPython forgets an interrupt that comes as a sleep begins, until the sleep ends."""
 
 
 def flow_of(body: str) -> str:
     return f"""
-import subprocess, sys, time
+import os, subprocess, sys, time
 import flowos as fo
 
 @fo.task
@@ -69,11 +69,19 @@ def screen_of(shown: str) -> list[str]:
 
 @pytest.fixture
 def shown(terminal: Callable[..., Any], tmp_path: Path) -> Callable[..., str]:
-    """All that a program, or a command, writes to a terminal; typed: `late` after it
-    says `ready`."""
+    """All that a program, or a command, writes to a terminal.
+
+    What waits for `SEEN` goes on when `line` was written; `typed` is typed `late` seconds
+    after the program says `ready`.
+    """
 
     def run(
-        program: str, *words: str, typed: str = "", late: float = 0.0, name: str = "xterm"
+        program: str,
+        *words: str,
+        line: str = "",
+        typed: str = "",
+        late: float = 0.0,
+        name: str = "xterm",
     ) -> str:
         (tmp_path / "program.py").write_text(program)
         at = terminal(**{**os.environ, "PYTHONUNBUFFERED": ""})
@@ -82,8 +90,11 @@ def shown(terminal: Callable[..., Any], tmp_path: Path) -> Callable[..., str]:
         at.type("echo code=$?=\n")
         at.read_until("begin\r\n")
         before = ""
+        if line:
+            before = at.read_until(line)
+            (tmp_path / "seen").touch()
         if typed:
-            before = at.read_until("ready")
+            before += at.read_until("ready")
             time.sleep(late)
             at.type(typed)
         return str(before + at.read_until("code=").removesuffix("code=") + at.read_until("="))
@@ -101,7 +112,8 @@ def test_what_tasks_print_is_whole_and_the_line_is_gone_at_the_end(
 with fo.slice(flow, workers={way!r}, progress=True) as s:
     print("sum", sum(r[0] for r in s.map(range(40))))
 print("after", sys.stdout is sys.__stdout__)
-"""
+""",
+        line="items",
     )
     assert PROGRESS.search(out)
     lines = screen_of(out)
@@ -119,24 +131,25 @@ print("after", sys.stdout is sys.__stdout__)
 def test_flowos_run_shows_it_by_itself_and_not_when_asked_not_to(
     shown: Callable[..., str],
 ) -> None:
-    out = shown(flow_of(SLEEPS), RUN)
-    assert "flow [........................] 0/1 tasks" in out
+    out = shown(flow_of(SEEN), RUN, line="flow [........................] 0/1 tasks")
     assert screen_of(out) == ["work = 3", "0="]
     for words in ("--no-progress", "--json", "2>err", "2>&1 | cat"):
-        out = shown(flow_of(SLEEPS), RUN, words)
+        out = shown(flow_of("time.sleep(0.9)"), RUN, words)
         assert "tasks" not in out
         assert "\x1b" not in out
 
 
 def test_a_terminal_that_cannot_rewrite_a_line_shows_none(shown: Callable[..., str]) -> None:
-    assert screen_of(shown(flow_of(SLEEPS), RUN, name="dumb")) == ["work = 3", "0="]
+    assert screen_of(shown(flow_of("time.sleep(0.9)"), RUN, name="dumb")) == ["work = 3", "0="]
 
 
 def test_ctrl_c_leaves_no_line_behind(shown: Callable[..., str]) -> None:
     out = shown(
-        flow_of(f"time.sleep(1.5); print('rea' + 'dy', flush=True); {NAPS}"), RUN, typed="\x03"
+        flow_of(f"{SEEN}; print('rea' + 'dy', flush=True); {NAPS}"),
+        RUN,
+        line="0/1 tasks",
+        typed="\x03",
     )
-    assert "0/1 tasks" in out
     lines = screen_of(out)
     assert lines[-1] == "130="
     assert lines[-2].endswith("flowos run: interrupted")
@@ -144,15 +157,14 @@ def test_ctrl_c_leaves_no_line_behind(shown: Callable[..., str]) -> None:
 
 
 def test_a_failure_is_printed_without_the_line(shown: Callable[..., str]) -> None:
-    out = shown(flow_of("time.sleep(0.9); raise ValueError(n)"), RUN)
-    assert "0/1 tasks" in out
+    out = shown(flow_of(f"{SEEN}; raise ValueError(n)"), RUN, line="0/1 tasks")
     lines = screen_of(out)
     assert lines[0] == "Traceback (most recent call last):"
     assert lines[-2].startswith("flowos run: task 'work' raised ValueError: 3")
     assert lines[-1] == "1="
 
 
-@pytest.mark.parametrize("seconds", [0, 1])  # before and after there is a line
+@pytest.mark.parametrize("line", ["", "0/1 tasks"])  # before and after there is a line
 @pytest.mark.parametrize(
     "ask",
     [
@@ -161,25 +173,26 @@ def test_a_failure_is_printed_without_the_line(shown: Callable[..., str]) -> Non
     ],
 )
 def test_a_prompt_has_the_terminal_for_itself(
-    shown: Callable[..., str], ask: str, seconds: int
+    shown: Callable[..., str], ask: str, line: str
 ) -> None:
-    body = f"time.sleep({seconds}); name = {ask}; time.sleep(1); print('hello', name)"
-    out = shown(flow_of(body), RUN, typed="me\n", late=1.0)
-    assert ("0/1 tasks" in out) == bool(seconds)
+    waits = f"{SEEN}; " if line else ""
+    body = f"{waits}name = {ask}; time.sleep(1); print('hello', name)"
+    out = shown(flow_of(body), RUN, line=line, typed="me\n", late=1.0)
+    assert "tasks" not in out.split("ready?")[1].split("hello")[0]
     assert screen_of(out) == ["ready? me", "hello me", "work = 3", "0="]
 
 
 def test_what_writes_to_the_descriptor_has_the_terminal_for_itself(
     shown: Callable[..., str],
 ) -> None:
-    body = "time.sleep(1); subprocess.run(['echo', 'below'], stdout=sys.stdout); time.sleep(0.5)"
-    out = shown(flow_of(body), RUN)
-    assert "0/1 tasks" in out
+    body = f"{SEEN}; subprocess.run(['echo', 'below'], stdout=sys.stdout); time.sleep(0.5)"
+    out = shown(flow_of(body), RUN, line="0/1 tasks")
     assert screen_of(out) == ["below", "work = 3", "0="]
 
 
 def test_what_holds_a_stream_since_before_prints_above_the_line(shown: Callable[..., str]) -> None:
-    body = """
+    body = f"""
+    {SEEN}
     time.sleep(0.1)
     logging.warning("logged %d", n)
     sys.stdout.buffer.write(b"bytes %d\\n" % n)
@@ -192,9 +205,9 @@ def test_what_holds_a_stream_since_before_prints_above_the_line(shown: Callable[
 with fo.slice(flow, progress=True) as s:
     list(s.map(range(20)))
 print(vars(sys.stdout.buffer).keys() & {"write"}, vars(sys.stdout).keys() & {"fileno"})
-"""
+""",
+        line="items",
     )
-    assert PROGRESS.search(out)
     lines = screen_of(out)
     logged = [f"WARNING:root:logged {i}" for i in range(20)]
     assert sorted(lines[:-2]) == sorted(
@@ -238,7 +251,8 @@ def sums(n: fo.int64) -> fo.int64:
 
 with fo.slice(sums(fo.flow_input("n", fo.int64)), progress=True) as s:
     print("sum", s.run(40))
-"""
+""",
+        line="items",
     )
     assert re.search(r"flow  0/1 tasks  sums( for \d+ s)? \| flow  \d+/40 items", out)
     lines = screen_of(out)
@@ -248,13 +262,13 @@ with fo.slice(sums(fo.flow_input("n", fo.int64)), progress=True) as s:
 
 def test_a_forked_child_prints_while_the_line_is_there(shown: Callable[..., str]) -> None:
     out = shown(
-        """
+        f"""
 import os, sys, time
 import flowos as fo
 
 @fo.task
 def forks(n: fo.int64) -> fo.int64:
-    time.sleep(0.8)
+    {SEEN}
     for i in range(20):
         child = os.fork()
         if child == 0:
@@ -266,9 +280,9 @@ def forks(n: fo.int64) -> fo.int64:
 
 with fo.slice(forks(fo.flow_input("n", fo.int64)), progress=True) as s:
     print(s.run(1))
-"""
+""",
+        line="0/1 tasks",
     )
-    assert "0/1 tasks" in out
     assert [line for line in screen_of(out) if line == "[1]"]
     assert all(f"child {i}" in out for i in range(20))
 
