@@ -33,12 +33,13 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
+    if Path(args.run_id).is_file():
+        return _show_log(args)  # a log needs no store
+
     from flowos.operations import history
     from flowos.operations.processes import is_process, process
     from flowos.report import json, text
 
-    if Path(args.run_id).is_file():
-        return _show_log(args)
     for option in ("html", "trace"):
         if getattr(args, option) is not None:
             raise UsageError(

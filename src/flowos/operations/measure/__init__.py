@@ -1,31 +1,56 @@
 """`flowos measure`: one session for one environment or several, one report."""
 
-from flowos.operations.measure._case_order import as_planned
-from flowos.operations.measure._cases import offered
-from flowos.operations.measure._next_steps import with_time_to_tell
-from flowos.operations.measure._prepare import check
-from flowos.operations.measure._report import book_of
-from flowos.operations.measure._run import DeployedOn, OnSample, Result, measured, planned, written
-from flowos.operations.measure._sampler import TIME_WAS_OUT
-from flowos.operations.measure._session import OUT_OF_TIME, measure
-from flowos.operations.measure._time import budget_seconds, overhead_seconds, round_seconds
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "OUT_OF_TIME",
-    "TIME_WAS_OUT",
-    "DeployedOn",
-    "OnSample",
-    "Result",
-    "as_planned",
-    "book_of",
-    "budget_seconds",
-    "check",
-    "measure",
-    "measured",
-    "offered",
-    "overhead_seconds",
-    "planned",
-    "round_seconds",
-    "with_time_to_tell",
-    "written",
-]
+from flowos._lazy import lazily
+
+_PARTS = {
+    "_case_order": "as_planned",
+    "_cases": "offered",
+    "_next_steps": "with_time_to_tell",
+    "_prepare": "check",
+    "_report": "book_of",
+    "_run": "DeployedOn OnSample Result measured planned written",
+    "_sampler": "TIME_WAS_OUT",
+    "_session": "OUT_OF_TIME measure",
+    "_time": "budget_seconds overhead_seconds round_seconds",
+}
+
+if TYPE_CHECKING:
+    from flowos.operations.measure._case_order import (
+        as_planned as as_planned,
+    )
+    from flowos.operations.measure._cases import (
+        offered as offered,
+    )
+    from flowos.operations.measure._next_steps import (
+        with_time_to_tell as with_time_to_tell,
+    )
+    from flowos.operations.measure._prepare import (
+        check as check,
+    )
+    from flowos.operations.measure._report import (
+        book_of as book_of,
+    )
+    from flowos.operations.measure._run import (
+        DeployedOn as DeployedOn,
+        OnSample as OnSample,
+        Result as Result,
+        measured as measured,
+        planned as planned,
+        written as written,
+    )
+    from flowos.operations.measure._sampler import (
+        TIME_WAS_OUT as TIME_WAS_OUT,
+    )
+    from flowos.operations.measure._session import (
+        OUT_OF_TIME as OUT_OF_TIME,
+        measure as measure,
+    )
+    from flowos.operations.measure._time import (
+        budget_seconds as budget_seconds,
+        overhead_seconds as overhead_seconds,
+        round_seconds as round_seconds,
+    )
+else:
+    __getattr__, __dir__, __all__ = lazily(__name__, _PARTS)
