@@ -268,6 +268,29 @@ def test_an_image_that_nodes_do_not_see_is_copied_to_the_shared_folder(
     assert not [*content.glob(".flowos-*")], [*content.glob(".flowos-*/**/*")]
 
 
+OPEN = """
+import subprocess, sys
+from pathlib import Path
+from flowos.engine.launch._run_folders import remove_run_folder
+folder = Path(sys.argv[1]) / "session" / "0"
+(folder / "below").mkdir(parents=True)
+(folder / "below" / "file").write_text("open")
+holds = "exec 9<$0; echo; sleep 0.2"
+with subprocess.Popen(["sh", "-c", holds, folder / "below" / "file"], stdout=subprocess.PIPE) as late:
+    late.stdout.readline()
+    remove_run_folder(folder)
+folder.parent.rmdir()
+"""
+
+
+def test_a_run_folder_goes_though_a_process_that_ends_holds_a_file_of_it_open(
+    machines: Box,
+) -> None:
+    """On FUSE, as on NFS, such a file stays under a hidden name until it is closed."""
+    done = machines.run(sys.executable, "-c", OPEN, str(machines.shared))
+    assert done.stderr == ""
+
+
 FLOW = """
 import os
 import flowos as fo

@@ -11,6 +11,7 @@ What ranks of a gang share lies in /dev/shm/flowos-UID-SESSION-NUMBER, and goes 
 """
 
 import atexit
+import errno
 import fcntl
 import itertools
 import os
@@ -33,6 +34,8 @@ _HALF_MADE_SECONDS = 3600.0
 _NAME_BYTES = 5
 """Random bytes: more names than are ever used up, and short enough for a socket's path."""
 _LOOKS, _BETWEEN_LOOKS_SECONDS = 3, 0.02
+_PAUSES_SECONDS = (0.02, 0.1, 0.5, 0.0)
+_GOES_BY = {errno.ENOTEMPTY, errno.EBUSY, errno.ENOENT}
 _MEMORY = Path("/dev/shm")
 _Count = TypeVar("_Count", int, float)
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
@@ -173,11 +176,29 @@ def _remove_folder(folder: Path) -> None:
     except OSError:
         try:
             _remove_below(folder)
-        except OSError:  # what its owner may not write, or is gone meanwhile
-            import shutil
+        except OSError:  # what its owner may not write, or comes or goes meanwhile
+            _remove_stubborn(folder)
 
-            with suppress(OSError):  # rmtree ignores no error of fstat, as FUSE gives
-                shutil.rmtree(folder, ignore_errors=True)
+
+def _remove_stubborn(folder: Path) -> None:
+    """All but what its owner may not remove.
+
+    A process that ends meanwhile may add a file, and on NFS and FUSE a removed file that is open
+    stays as a hidden one until it is closed: such are waited for.
+    """
+    import shutil
+
+    for pause in _PAUSES_SECONDS:
+        refused: list[int | None] = []
+        with suppress(OSError):  # rmtree passes no error of fstat on, as FUSE gives
+            shutil.rmtree(folder, onerror=lambda *e: refused.append(_errno(e[-1][1])))
+        if not folder.exists() or set(refused) - _GOES_BY:
+            return
+        time.sleep(pause)
+
+
+def _errno(error: BaseException) -> int | None:
+    return error.errno if isinstance(error, OSError) else None
 
 
 def _remove_below(folder: Path) -> None:
