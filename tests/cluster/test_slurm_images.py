@@ -275,8 +275,8 @@ from flowos.engine.launch._run_folders import remove_run_folder
 folder = Path(sys.argv[1]) / "session" / "0"
 (folder / "below").mkdir(parents=True)
 (folder / "below" / "file").write_text("open")
-holds = "exec 9<$0; echo; sleep 0.2"
-with subprocess.Popen(["sh", "-c", holds, folder / "below" / "file"], stdout=subprocess.PIPE) as late:
+holds = ["sh", "-c", "exec 9<$0; echo; sleep 0.2", folder / "below" / "file"]
+with subprocess.Popen(holds, stdout=subprocess.PIPE) as late:
     late.stdout.readline()
     remove_run_folder(folder)
 folder.parent.rmdir()

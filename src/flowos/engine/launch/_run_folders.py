@@ -186,19 +186,21 @@ def _remove_stubborn(folder: Path) -> None:
     A process that ends meanwhile may add a file, and on NFS and FUSE a removed file that is open
     stays as a hidden one until it is closed: such are waited for.
     """
-    import shutil
-
     for pause in _PAUSES_SECONDS:
-        refused: list[int | None] = []
-        with suppress(OSError):  # rmtree passes no error of fstat on, as FUSE gives
-            shutil.rmtree(folder, onerror=lambda *e: refused.append(_errno(e[-1][1])))
-        if not folder.exists() or set(refused) - _GOES_BY:
+        refused = _refused_removals(folder)
+        if not folder.exists() or refused - _GOES_BY:
             return
         time.sleep(pause)
 
 
-def _errno(error: BaseException) -> int | None:
-    return error.errno if isinstance(error, OSError) else None
+def _refused_removals(folder: Path) -> set[int | None]:
+    """Remove what can be; the errors of the rest."""
+    import shutil
+
+    errors: list[BaseException] = []
+    with suppress(OSError):  # rmtree passes no error of fstat on, as FUSE gives
+        shutil.rmtree(folder, onerror=lambda _, __, error: errors.append(error[1]))
+    return {e.errno if isinstance(e, OSError) else None for e in errors}
 
 
 def _remove_below(folder: Path) -> None:
