@@ -21,6 +21,7 @@ from flowos.probes._compared import (
     verdicts_between,
 )
 from flowos.probes._flows import flow_of_builds
+from flowos.probes._gpu import HOST
 from flowos.probes._headlines import headlines_of
 from flowos.probes._suspect import SUSPECT
 from flowos.probes._tables import probe_named, probes_for
@@ -32,6 +33,7 @@ from flowos.probes.working_set import CACHES_END_AT
 __all__ = [
     "CACHES_END_AT",
     "ENV",
+    "HOST",
     "NOMINAL",
     "SUSPECT",
     "Build",

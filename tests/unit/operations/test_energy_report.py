@@ -9,16 +9,17 @@ from flowos.operations.measure import book_of
 from flowos.report import text
 from tests.unit.operations.test_case_order import RUN
 
+COPY = Case("gpu_copy", levels=(("device", "0"), ("to", "device"), ("pages", "pinned")))
 CASE = Case("stream", levels=(("compiler", "gcc"), ("pages", "system"), ("threads", "2")))
 
 
-def sample(watts: float | None) -> Sample:
+def sample(watts: float | None, case: Case = CASE, metric: str = "triad") -> Sample:
     state = MachineState(joules=watts, watts=watts)
     return Sample(
         run=RUN.id,
-        case=CASE,
+        case=case,
         round=1,
-        metric="triad",
+        metric=metric,
         unit="byte/s",
         values=(40e9, 42e9, 44e9),
         state=state,
@@ -40,3 +41,8 @@ def test_without_a_counter_nothing_is_said() -> None:
     book = book_of(RUN, [sample(None)])
     assert [headline.label for headline in book.headlines] == ["STREAM triad, system pages"]
     assert "joule" not in text(book)
+
+
+def test_the_energy_of_the_processors_is_not_that_of_a_gpu() -> None:
+    book = book_of(RUN, [sample(100.0, COPY, "bandwidth")])
+    assert [headline.label for headline in book.headlines] == ["Host to GPU"]

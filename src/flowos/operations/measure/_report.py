@@ -28,6 +28,7 @@ from flowos.plan import (
 )
 from flowos.probes import (
     CACHES_END_AT,
+    HOST,
     SUSPECT,
     Probe,
     Worth,
@@ -131,10 +132,15 @@ def _of_one_environment(
 def _headlines(
     measured: Sequence[Measurement], samples: Sequence[Sample], limits: NoiseThresholds
 ) -> Iterator[HeadlineNumber]:
-    """The headlines, each with what a joule does in its case, where energy was counted."""
+    """The headlines, each with what a joule does in its case, where energy was counted.
+
+    What a GPU does takes its own energy, which the counters of the processors do not have.
+    """
     for h, m in headlines_of(measured, samples, limits):
         named = tuple(axis for axis, _ in h.levels)
         yield HeadlineNumber(label=h.label, measured=m, named=named)
+        if m.case.level("device", HOST) != HOST:
+            continue
         ours = [s for s in samples if (s.case, s.metric) == (m.case, m.metric)]
         for energy in summarize(tuple(per_joule(ours)), limits=limits):
             label = f"{h.label}, per joule"
