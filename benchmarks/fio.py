@@ -15,7 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from flowos.model import Case, Exited, MeasurementRequest, Outcome, Sample, Unmeasured, Verdict
+from _agreement import row_of
+
+from flowos.model import Case, Exited, MeasurementRequest, Outcome, Sample, Unmeasured
 from flowos.operations._facts import facts
 from flowos.plan._compare import compare
 from flowos.probes.fio import PATTERNS, SETTINGS, Fio
@@ -52,7 +54,7 @@ def main() -> int:
             for who in ("ours", "by hand", "by hand", "ours")
         ]
     verdicts = compare(samples, axis="program", base="by hand", margin=MARGIN, looks=1)
-    found = [row_of(samples, v) for v in verdicts]
+    found = [row_of(samples, v, ("ours", "by hand"), MARGIN) for v in verdicts]
     print(json.dumps({"claim": "within 5 % of fio by hand", "compared": found}, indent=1))
     return 0 if all(f["agrees"] for f in found) else 1
 
@@ -110,24 +112,6 @@ def sample(program: str, number: int, case: Case, value: float) -> Sample:
         unit="byte/s" if sequential else "1/s",
         values=(value,),
     )
-
-
-def row_of(samples: list[Sample], verdict: Verdict) -> dict[str, object]:
-    rest = set(verdict.rest)
-    of_job = [s for s in samples if rest < set(s.case.levels)]
-    return {
-        **dict(verdict.rest),
-        "metric": verdict.metric,
-        "ratio": round(verdict.ratio, 4),
-        "interval": [round(verdict.low, 4), round(verdict.high, 4)],
-        "rounds": verdict.rounds,
-        "agrees": abs(verdict.ratio - 1) <= MARGIN,
-        "why": verdict.why,
-        "medians": {
-            name: median(s.values[0] for s in of_job if s.case.level("program") == name)
-            for name in ("ours", "by hand")
-        },
-    }
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
+from _agreement import row_of
+
 from flowos.model import (
     Case,
     Exited,
@@ -29,7 +31,6 @@ from flowos.model import (
     Outcome,
     Sample,
     Unmeasured,
-    Verdict,
 )
 from flowos.operations._facts import facts
 from flowos.plan._compare import compare
@@ -78,7 +79,7 @@ def main() -> int:
                 for side in ("ours", "peer", "peer", "ours"):
                     samples += sampled(side, number, case, sides[side](case, folder))
     verdicts = compare(samples, axis="program", base="peer", margin=MARGIN, looks=1)
-    found = [row_of(samples, verdict) for verdict in verdicts]
+    found = [row_of(samples, verdict, ("ours", "peer"), MARGIN) for verdict in verdicts]
     claim = "within 5 % of mdtest and IOR"
     about = {"file_system": node.storage.file_system, "direct": direct_io(node)}
     print(json.dumps({"claim": claim, **about, "compared": found}, indent=1))
@@ -189,24 +190,6 @@ def sampled(program: str, number: int, case: Case, rates: Rates) -> Iterator[Sam
             unit=kind[1],
             values=(rate,),
         )
-
-
-def row_of(samples: list[Sample], verdict: Verdict) -> dict[str, object]:
-    rest = set(verdict.rest)
-    of_case = [s for s in samples if rest < set(s.case.levels)]
-    return {
-        "probe": verdict.probe,
-        **dict(verdict.rest),
-        "ratio": round(verdict.ratio, 4),
-        "interval": [round(verdict.low, 4), round(verdict.high, 4)],
-        "rounds": verdict.rounds,
-        "agrees": abs(verdict.ratio - 1) <= MARGIN,
-        "why": verdict.why,
-        "medians": {
-            name: median(s.values[0] for s in of_case if s.case.level("program") == name)
-            for name in ("ours", "peer")
-        },
-    }
 
 
 if __name__ == "__main__":

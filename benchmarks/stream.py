@@ -15,9 +15,11 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from statistics import harmonic_mean, median
+from statistics import harmonic_mean
 
-from flowos.model import Case, Exited, Outcome, Sample, Unmeasured, Verdict
+from _agreement import row_of
+
+from flowos.model import Case, Exited, Outcome, Sample, Unmeasured
 from flowos.plan._compare import compare
 from flowos.probes import stream
 from flowos.probes.stream import Stream
@@ -53,7 +55,7 @@ def main() -> int:
             for program in ("ours", "likwid", "likwid", "ours")
         ]
     verdicts = compare(samples, axis="program", base="likwid", margin=MARGIN, looks=1)
-    found = [row_of(samples, v) for v in verdicts]
+    found = [row_of(samples, v, ("ours", "likwid"), MARGIN) for v in verdicts]
     print(json.dumps({"claim": "triad within 3 % of likwid-bench", "compared": found}, indent=1))
     return 0 if all(f["agrees"] for f in found) else 1
 
@@ -110,30 +112,6 @@ def likwid(stores: str, threads: int) -> float:
     if rate is None or each is None:
         sys.exit(f"stream: likwid-bench answers in a way unknown here:\n{done.stdout}")
     return float(rate[1]) * 1e6
-
-
-def row_of(samples: list[Sample], verdict: Verdict) -> dict[str, object]:
-    rest = set(verdict.rest)
-    rates = {
-        program: [
-            s.values[0]
-            for s in samples
-            if rest < set(s.case.levels) and s.case.level("program") == program
-        ]
-        for program in ("ours", "likwid")
-    }
-    return {
-        **dict(verdict.rest),
-        "ratio": round(verdict.ratio, 4),
-        "interval": [round(verdict.low, 4), round(verdict.high, 4)],
-        "rounds": verdict.rounds,
-        "agrees": abs(verdict.ratio - 1) <= MARGIN,
-        "why": verdict.why,
-        "median_byte_per_second": {name: median(found) for name, found in rates.items()},
-        "spread": {
-            name: (max(found) - min(found)) / median(found) for name, found in rates.items()
-        },
-    }
 
 
 if __name__ == "__main__":
