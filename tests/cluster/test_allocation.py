@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from flowos.engine.launch._session import LaunchSession
-from flowos.engine.slurm._allocation import Allocation, allocate
+from flowos.engine.slurm._allocation import SILENCE_SECONDS, Allocation, allocate
 from flowos.model import Ask, Pool, SliceRefused
 from tests.waiting import PATIENCE_SECONDS, comes
 
@@ -45,11 +45,14 @@ def cluster(box: Box, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     await_free(box)
 
 
-def await_free(box: Box) -> None:
+def await_free(box: Box, seconds: float = PATIENCE_SECONDS) -> None:
     """Waits until no job is there, and all nodes can be had."""
     states = ("sinfo", "--noheader", "--Node", "--format=%T")
     if not comes(
-        lambda: not box.ask("squeue", "--noheader") and box.ask(*states).split() == ["idle", "idle"]
+        lambda: (
+            not box.ask("squeue", "--noheader") and box.ask(*states).split() == ["idle", "idle"]
+        ),
+        seconds,
     ):
         found = [box.ask("squeue"), box.ask("squeue", "--steps"), box.ask("sinfo", "--Node")]
         found += [f"{log}\n{log.read_text()[-1500:]}" for log in box.folder.glob("*.log")]
@@ -176,9 +179,10 @@ def test_nodes_are_freed_when_their_process_dies(box: Box, signum: signal.Signal
         if signum is None:
             # All at once, as a login node that fails: srun's other process is stopped before it can
             # end the step, which without it would leave the job.
-            for signum in (signal.SIGSTOP, signal.SIGKILL):
+            for each in (signal.SIGSTOP, signal.SIGKILL):
                 for pid in ours_of(box):
                     with suppress(ProcessLookupError):
-                        os.kill(pid, signum)
+                        os.kill(pid, each)
         driver.communicate()
-    await_free(box)
+    # Slurm may not tell the keepers that all of ours is gone: then they wait for a word.
+    await_free(box, PATIENCE_SECONDS + (0.0 if signum else SILENCE_SECONDS))
