@@ -48,12 +48,12 @@ def cluster(box: Box, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def await_free(box: Box, seconds: float = PATIENCE_SECONDS) -> None:
     """Waits until no job is there, and all nodes can be had."""
     states = ("sinfo", "--noheader", "--Node", "--format=%T")
-    if not comes(
-        lambda: (
-            not box.ask("squeue", "--noheader") and box.ask(*states).split() == ["idle", "idle"]
-        ),
-        seconds,
-    ):
+
+    def is_free() -> bool:
+        busy = box.ask("squeue", "--noheader")
+        return not busy and box.ask(*states).split() == ["idle", "idle"]
+
+    if not comes(is_free, seconds):
         found = [box.ask("squeue"), box.ask("squeue", "--steps"), box.ask("sinfo", "--Node")]
         found += [f"{log}\n{log.read_text()[-1500:]}" for log in box.folder.glob("*.log")]
         box.run("scancel", "--user", str(os.geteuid()))  # for the tests that follow
