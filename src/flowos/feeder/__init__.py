@@ -19,9 +19,12 @@ from flowos.feeder._peers import Peers
 from flowos.feeder._resolve_source import Where
 from flowos.feeder._samples import Samples
 from flowos.feeder._source_options import SourceOptions, asked
+from flowos.feeder._stages import STAGES, Binding, Seconds, Stage, binding
 from flowos.feeder._stats import Stats
 
 __all__ = [
+    "STAGES",
+    "Binding",
     "CacheLimits",
     "CachedSource",
     "Feed",
@@ -30,10 +33,13 @@ __all__ = [
     "PrefillProgress",
     "SampleComparison",
     "Samples",
+    "Seconds",
     "SourceOptions",
+    "Stage",
     "Stats",
     "Where",
     "asked",
+    "binding",
     "clear",
     "compare",
     "decode",
