@@ -41,16 +41,17 @@ class ProgressMeter:
         then, done_then, bytes_then, bound_then = self._seen[0]
         seconds, more = time - then, done - done_then
         rate = (bytes_ - bytes_then) / seconds if seconds > 0 else 0.0
-        size = f"  {number(bytes_, 'byte')}  {number(rate, 'byte/s')}" if bytes_ else ""
-        binds = binding(self._seen[-1][3], bound_then)
+        words = [f"{done / samples if samples else 1.0:6.1%}"]
+        words += [number(rate, "byte/s")] if bytes_ else []
+        words += [str(binds) for binds in (binding(self._seen[-1][3], bound_then),) if binds]
+        words += [number(bytes_, "byte")] if bytes_ else []  # the first that a terminal cuts off
         self._on_progress(
             Progress(
                 doing=self._doing,
                 done=done,
                 total=samples,
                 unit="sample",
-                detail=f"{done / samples if samples else 1.0:6.1%}{size}"
-                + (f"  {binds}" if binds else ""),
+                detail="  ".join(words),
                 left_seconds=(samples - done) * seconds / more if more > 0 else None,
             )
         )
