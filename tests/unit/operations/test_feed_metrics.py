@@ -11,7 +11,7 @@ from flowos.operations.feed import FeedCollector
 
 STAGED = tuple(Stage(name=name, seconds=at, samples=10 * at) for at, name in enumerate(STAGES))
 PLAIN = [field for field in fields(Stats) if field.name != "stages"]
-STATS = Stats(**{field.name: field.type("2") for field in PLAIN}, stages=STAGED)  # type: ignore[operator, arg-type]
+STATS = Stats(**{field.name: field.type("2") for field in PLAIN}, stages=STAGED)  # type: ignore[operator]
 LINE = re.compile(
     r'# (HELP|TYPE) \w+ .+|\w+(\{\w+="([^"\\\n]|\\.)*"(,\w+="([^"\\\n]|\\.)*")*\})? \S+'
 )

@@ -35,8 +35,12 @@ def test_it_says_what_bound_since_the_rate_is_counted_from() -> None:
     told: list[Progress] = []
     times = iter([0.0, 1.0, 11.5, 21.0])
     pace = ProgressMeter("warming", told.append, lambda: next(times))
-    for done, fetch, write in ((0, 0.0, 0.0), (10, 1.0, 0.0), (40, 3.0, 7.0), (60, 4.0, 10.0)):
-        pace.at(100, done, done * 1000, lambda: {"fetch": fetch, "cache_write": write})
+    stages, bound = (
+        ("fetch", "cache_write"),
+        iter([(0.0, 0.0), (1.0, 0.0), (3.0, 7.0), (4.0, 10.0)]),
+    )
+    for done in (0, 10, 40, 60):
+        pace.at(100, done, done * 1000, lambda: dict(zip(stages, next(bound), strict=True)))
     assert told[0].detail == "  0.0%"
     assert told[1].detail == " 10.0%  10.0 kB/s  fetch binds, 100%  10.0 kB"
     assert told[3].detail == " 60.0%  2.50 kB/s  cache write binds, 77%  60.0 kB"
