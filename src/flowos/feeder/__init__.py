@@ -19,7 +19,7 @@ from flowos.feeder._peers import Peers
 from flowos.feeder._resolve_source import Where
 from flowos.feeder._samples import Samples
 from flowos.feeder._source_options import SourceOptions, asked
-from flowos.feeder._stages import STAGES, Binding, Seconds, Stage, binding
+from flowos.feeder._stages import STAGES, Binding, FeedStage, Seconds, binding
 from flowos.feeder._stats import Stats
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "CacheLimits",
     "CachedSource",
     "Feed",
+    "FeedStage",
     "Peers",
     "Prefill",
     "PrefillProgress",
@@ -35,7 +36,6 @@ __all__ = [
     "Samples",
     "Seconds",
     "SourceOptions",
-    "Stage",
     "Stats",
     "Where",
     "asked",

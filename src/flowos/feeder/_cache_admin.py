@@ -14,7 +14,7 @@ from flowos.feeder._ranks import Ranks
 from flowos.feeder._resolve_source import Where, refuse_inside, source_at
 from flowos.feeder._settings import FeedSettings
 from flowos.feeder._source_options import SourceOptions
-from flowos.feeder._stages import Seconds, Stage, StageMeter
+from flowos.feeder._stages import FeedStage, Seconds, StageMeter
 from flowos.feeder._start import started
 from flowos.model import FeedError
 
@@ -81,7 +81,7 @@ class Prefill:
         self._feeder = started(data, _through(), Ranks(0, 1))
         self._meter = StageMeter(data.listing)
 
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self) -> tuple[FeedStage, ...]:
         """What each did so far; complete after `close`."""
         return self._meter.look(self._feeder.stats)[1]
 

@@ -15,7 +15,7 @@ from flowos.feeder._mounted import Mounted
 from flowos.feeder._resolve_source import Where, refuse_inside, source_at
 from flowos.feeder._settings import whole
 from flowos.feeder._source_options import SourceOptions
-from flowos.feeder._stages import Stage
+from flowos.feeder._stages import FeedStage
 from flowos.model import FeedError
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ class Data:
     opened_seconds: float = 0.0
 
     @property
-    def listing(self) -> Stage:
+    def listing(self) -> FeedStage:
         """The stage of a feed that is over when there is one."""
-        return Stage(
+        return FeedStage(
             name="list",
             seconds=self.opened_seconds,
             samples=len(self.catalog),

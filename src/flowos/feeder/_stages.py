@@ -19,7 +19,7 @@ Seconds: TypeAlias = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class FeedStage:
     """What one stage has done since the feed was made.
 
     seconds: that it was busy, summed over the samples in it; divided by the time that passed, how
@@ -74,7 +74,7 @@ def binding(now: Seconds, before: Seconds | None = None) -> Binding | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeTimes:
-    """Of a decode function: seconds in it and before it, as a `Stage`'s, over all threads.
+    """Of a decode function: seconds in it and before it, as a `FeedStage`'s, over all threads.
 
     began_late, decoded_late: that the consumer waited for a batch of which nothing was decoded yet,
     and for samples of one. put_together: that it made one array of them.
@@ -90,7 +90,7 @@ class DecodeTimes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class FeedTimes:
     """What is known at one moment: seconds since the first request.
 
     consumer: it did not wait. reads: it waited, and a thread had nothing to do. threads: it waited,
@@ -105,7 +105,7 @@ class Look:
     python: DecodeTimes | None = None
 
 
-def bound(before: Look, now: Look) -> dict[str, float]:
+def bound(before: FeedTimes, now: FeedTimes) -> dict[str, float]:
     """For so long each stage bound between two looks, with at least some work between them."""
     working = [late - early for early, late in zip(before.working, now.working, strict=True)]
     each = (now.threads - before.threads) / (sum(working) or 1.0)
@@ -138,10 +138,10 @@ def _with_python(
 class StageMeter:
     """Adds up for how long each stage bound, from one look to the next; safe from all threads."""
 
-    def __init__(self, listing: Stage) -> None:
+    def __init__(self, listing: FeedStage) -> None:
         self._listing = listing
         self._lock = threading.Lock()  # guards what follows
-        self._before = Look()
+        self._before = FeedTimes()
         self._bound = dict.fromkeys((*STAGES, CONSUMER), 0.0)
         self._bound["list"] = listing.binding_seconds
 
@@ -149,7 +149,7 @@ class StageMeter:
         self,
         stats: "Callable[[], FeederStats]",
         times: Callable[[], DecodeTimes] | None = None,
-    ) -> "tuple[FeederStats, tuple[Stage, ...], Seconds]":
+    ) -> "tuple[FeederStats, tuple[FeedStage, ...], Seconds]":
         """What the feeder says now, its stages, and for how long each of these bound."""
         with self._lock:
             native, python = stats(), times() if times else None
@@ -163,8 +163,8 @@ class StageMeter:
         return native, (self._listing, *_stages_of(native, python, seconds)), seconds
 
 
-def _look_of(native: "FeederStats", python: DecodeTimes | None) -> Look:
-    return Look(
+def _look_of(native: "FeederStats", python: DecodeTimes | None) -> FeedTimes:
+    return FeedTimes(
         consumer=native.consumer_seconds,
         reads=native.waited_for_reads_seconds,
         threads=native.waited_seconds - native.waited_for_reads_seconds,
@@ -175,7 +175,7 @@ def _look_of(native: "FeederStats", python: DecodeTimes | None) -> Look:
 
 def _stages_of(
     native: "FeederStats", python: DecodeTimes | None, seconds: Seconds
-) -> Iterator[Stage]:
+) -> Iterator[FeedStage]:
     for name in _OF_FEEDER:
         counted: StageStats | DecodeTimes = getattr(native, name)
         more = 0.0
@@ -183,7 +183,7 @@ def _stages_of(
             counted = python
         elif python and name == "hand_over":
             more = python.put_together
-        yield Stage(
+        yield FeedStage(
             name=name,
             seconds=counted.seconds + more,
             queued_seconds=counted.queued_seconds,

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from flowos.feeder._data import Data
-from flowos.feeder._stages import CONSUMER, Binding, Seconds, Stage, binding
+from flowos.feeder._stages import CONSUMER, Binding, FeedStage, Seconds, binding
 
 if TYPE_CHECKING:
     from flowos._native import FeederStats
@@ -41,9 +41,9 @@ class Stats:
     ready: int
     complaint: str
     consumer_seconds: float
-    stages: tuple[Stage, ...]
+    stages: tuple[FeedStage, ...]
 
-    def stage(self, name: str) -> Stage:
+    def stage(self, name: str) -> FeedStage:
         """list, fetch, decode, cache_write or hand_over."""
         return next(stage for stage in self.stages if stage.name == name)
 
@@ -79,7 +79,7 @@ def stats_of(
     skipped: int,
     replaced: int,
     data: Data,
-    stages: tuple[Stage, ...],
+    stages: tuple[FeedStage, ...],
     consumer_seconds: float,
 ) -> Stats:
     """skipped, replaced: in addition to the native ones. data: statistics of the open data set."""

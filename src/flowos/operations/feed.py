@@ -12,10 +12,10 @@ from flowos.feeder import (
     CachedSource,
     CacheLimits,
     Feed,
+    FeedStage,
     Prefill,
     PrefillProgress,
     SourceOptions,
-    Stage,
     asked,
     binding,
     clear,
@@ -79,7 +79,7 @@ class PrefillResult:
     prefill: PrefillProgress
     seconds: float
     interrupted: bool
-    stages: tuple[Stage, ...]
+    stages: tuple[FeedStage, ...]
     binding: Binding | None
 
 

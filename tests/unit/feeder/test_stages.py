@@ -5,7 +5,7 @@ import time
 import pytest
 
 from flowos.feeder._decoding import Wait
-from flowos.feeder._stages import CONSUMER, Binding, DecodeTimes, Look, binding, bound
+from flowos.feeder._stages import CONSUMER, Binding, DecodeTimes, FeedTimes, binding, bound
 
 NONE = {"fetch": 0.0, "decode": 0.0, "cache_write": 0.0, "hand_over": 0.0, CONSUMER: 0.0}
 
@@ -37,16 +37,16 @@ def test_it_says_so_in_words() -> None:
 
 
 def test_reads_are_waited_for_where_a_thread_has_nothing_to_do() -> None:
-    now = Look(consumer=1.0, reads=2.0, threads=0.5, working=(0.0, 0.3, 0.1, 0.0))
-    found = bound(Look(), now)
+    now = FeedTimes(consumer=1.0, reads=2.0, threads=0.5, working=(0.0, 0.3, 0.1, 0.0))
+    found = bound(FeedTimes(), now)
     assert found == pytest.approx(
         {**NONE, CONSUMER: 1.0, "fetch": 2.0, "decode": 0.375} | {"cache_write": 0.125}
     )
 
 
 def test_where_all_threads_work_it_is_divided_by_their_work_since_the_last_look() -> None:
-    early = Look(consumer=1.0, threads=5.0, working=(9.0, 0.0, 0.0, 0.0))
-    late = Look(consumer=1.0, threads=9.0, working=(10.0, 2.0, 0.0, 1.0))
+    early = FeedTimes(consumer=1.0, threads=5.0, working=(9.0, 0.0, 0.0, 0.0))
+    late = FeedTimes(consumer=1.0, threads=9.0, working=(10.0, 2.0, 0.0, 1.0))
     found = bound(early, late)
     assert found == pytest.approx({**NONE, "fetch": 1.0, "decode": 2.0, "hand_over": 1.0})
 
@@ -54,7 +54,8 @@ def test_where_all_threads_work_it_is_divided_by_their_work_since_the_last_look(
 def test_a_decode_function_is_waited_for_by_the_consumer_itself() -> None:
     python = DecodeTimes(began_late=1.0, decoded_late=4.0, put_together=0.5)
     found = bound(
-        Look(), Look(consumer=2.0, reads=6.0, threads=2.0, working=(1.0, 0, 0, 0), python=python)
+        FeedTimes(),
+        FeedTimes(consumer=2.0, reads=6.0, threads=2.0, working=(1.0, 0, 0, 0), python=python),
     )
     assert found == pytest.approx(
         {**NONE, "fetch": 1.0, "decode": 4.0, "hand_over": 0.5, CONSUMER: 4.5}
@@ -62,8 +63,8 @@ def test_a_decode_function_is_waited_for_by_the_consumer_itself() -> None:
 
 
 def test_a_batch_that_the_feeder_had_ready_begins_late_by_its_own_fault() -> None:
-    early = Look(python=DecodeTimes(decoded_late=1.0))
-    late = Look(consumer=3.0, python=DecodeTimes(began_late=0.5, decoded_late=2.0))
+    early = FeedTimes(python=DecodeTimes(decoded_late=1.0))
+    late = FeedTimes(consumer=3.0, python=DecodeTimes(began_late=0.5, decoded_late=2.0))
     assert bound(early, late) == {**NONE, "fetch": 0.5, "decode": 1.0, CONSUMER: 1.5}
 
 

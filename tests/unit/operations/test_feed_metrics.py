@@ -6,10 +6,10 @@ from typing import cast
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from flowos.feeder import STAGES, Feed, Stage, Stats
+from flowos.feeder import STAGES, Feed, FeedStage, Stats
 from flowos.operations.feed import FeedCollector
 
-STAGED = tuple(Stage(name=name, seconds=at, samples=10 * at) for at, name in enumerate(STAGES))
+STAGED = tuple(FeedStage(name=name, seconds=at, samples=10 * at) for at, name in enumerate(STAGES))
 PLAIN = [field for field in fields(Stats) if field.name != "stages"]
 STATS = Stats(**{field.name: field.type("2") for field in PLAIN}, stages=STAGED)  # type: ignore[operator]
 LINE = re.compile(
@@ -47,7 +47,7 @@ def test_metrics_of_one_name_stand_together_under_one_description() -> None:
 
 def test_all_numbers_of_the_stats_are_metrics() -> None:
     numbers = {field.name for field in PLAIN if field.name != "complaint"}
-    numbers |= {f"stage_{field.name}" for field in fields(Stage) if field.name != "name"}
+    numbers |= {f"stage_{field.name}" for field in fields(FeedStage) if field.name != "name"}
     found = re.findall(r"^# TYPE flowos_feed_(\w+?)(?:_total)? ", text_of(), re.MULTILINE)
     assert len(found) == len(set(found))
     assert set(found) == numbers

@@ -37,7 +37,7 @@ class alignas(64) ThreadTimes {
 
   // The end of the last stage.
   Nanoseconds mark() const { return mark_; }
-  // What was since then is nobody's: the thread slept, or others count it.
+  // What was since then is no work of its own: the thread slept, or others count it.
   void skip_to(Nanoseconds now) { mark_ = now; }
   // It was this work.
   void lap(Work work) {
