@@ -42,6 +42,7 @@ using flowos::feed::FeederStats;
 using flowos::feed::Last;
 using flowos::feed::OnError;
 using flowos::feed::Share;
+using flowos::feed::StageStats;
 
 namespace {
 
@@ -245,6 +246,15 @@ void bind_batch(nb::module_& m) {
 }
 
 void bind_stats(nb::module_& m) {
+  nb::class_<StageStats>(m, "StageStats", "What one stage of a feeder did.")
+      .def_ro("seconds", &StageStats::seconds,
+              "Of its samples, summed; those that are under way included.")
+      .def_ro("working_seconds", &StageStats::working_seconds,
+              "Of these, that it kept a thread at work.")
+      .def_ro("queued_seconds", &StageStats::queued_seconds,
+              "That samples waited before it, summed.")
+      .def_ro("samples", &StageStats::samples)
+      .def_ro("bytes", &StageStats::bytes, "As they came to it.");
   nb::class_<FeederStats>(m, "FeederStats", "Counters and current state of a feeder.")
       .def_ro("source_bytes", &FeederStats::source_bytes)
       .def_ro("cache_bytes", &FeederStats::cache_bytes)
@@ -255,6 +265,14 @@ void bind_stats(nb::module_& m) {
       .def_ro("batches", &FeederStats::batches, "Batches returned by next().")
       .def_ro("waits", &FeederStats::waits, "Batches that were not ready when next() was called.")
       .def_ro("waited_seconds", &FeederStats::waited_seconds, "Seconds that next() waited, in all.")
+      .def_ro("waited_for_reads_seconds", &FeederStats::waited_for_reads_seconds,
+              "Of these, while a thread had nothing to do.")
+      .def_ro("consumer_seconds", &FeederStats::consumer_seconds,
+              "Seconds since the first request, but for those that next() waited.")
+      .def_ro("fetch", &FeederStats::fetch)
+      .def_ro("decode", &FeederStats::decode)
+      .def_ro("cache_write", &FeederStats::cache_write)
+      .def_ro("hand_over", &FeederStats::hand_over)
       .def_ro("skipped", &FeederStats::skipped)
       .def_ro("replaced", &FeederStats::replaced)
       .def_ro("damaged", &FeederStats::damaged, "Cached samples that were damaged.")

@@ -26,6 +26,7 @@ class Batches(Protocol):
     def epoch(self, epoch: int, /) -> Any: ...
     def state_dict(self) -> dict[str, object]: ...
     def load_state_dict(self, state: Mapping[str, object], /) -> None: ...
+    def stats(self) -> Any: ...
     def close(self) -> None: ...
 
 
@@ -138,6 +139,9 @@ class Own:
         if state != expected or not {"epoch", "taken"} <= set(state):
             raise TrainingError(f"the checkpoint belongs to other data or another loader: {state}")
         self._at = {name: int(str(state[name])) for name in ("epoch", "taken")}
+
+    def stats(self) -> None:
+        """Nothing is known of its stages."""
 
     def close(self) -> None:
         """Nothing is open."""

@@ -181,6 +181,7 @@ class Training:
         self._trainer = Trainer(options, ranks, len(self._batches.classes))
         self._epoch, self._seconds, self._elapsed, self._rate = 0, 0.0, 0.0, 0.0
         self._rows: list[dict[str, float]] = []
+        self._binds: tuple[bool, float, str] | None = None
         self._resume()
 
     def run(self) -> int:
@@ -203,7 +204,7 @@ class Training:
         """What is left of the epoch. The signal that stopped it, or 0."""
         trainer, epoch, signal = self._trainer, self._epoch, 0
         trainer.times.restart(self._rows)
-        began = time.perf_counter()
+        began, before = time.perf_counter(), self._batches.stats()
         batches, steps = self._batches.epoch(epoch), len(self._batches)
         at = steps - len(batches)
         for batch in batches:
@@ -218,6 +219,8 @@ class Training:
                 break
         trainer.totals.values()  # waits for the device
         self._seconds += time.perf_counter() - began
+        if before is not None and (found := self._batches.stats().binding(before)):
+            self._binds = (found.name != "consumer", found.share, str(found))
         self._rows = trainer.times.rows()
         return signal
 
@@ -231,6 +234,7 @@ class Training:
             "seconds": self._seconds,
             "validation_seconds": time.perf_counter() - began,
             "rows": self._rows,
+            "binds": self._binds,
         }
         of_ranks = self._ranks.gathered(found)
         if self._ranks.rank == 0:
@@ -257,13 +261,16 @@ class Training:
         names = ("stages", "first_iteration", "second_iteration")
         for name, *rows in zip(names, *(r["rows"] for r in of_ranks), strict=False):
             row[name] = {s: sum(r[s] for r in rows) / len(rows) for s in STAGES}
+        # Where one rank waits for its feed, all the others wait for that rank.
+        binds = max(filter(None, (r["binds"] for r in of_ranks)), default=None)
+        row["binds"] = binds[-1] if binds else None
         if why := self._folder.append_log(row):
             self._say(f"the log cannot be written, training goes on: {why}")
         self._say(
             f"epoch {row['epoch']}: loss {row['train_loss']:.4f}, "
             f"top-1 {row['train_top1']:.2%}; validation {row['validation_loss']:.4f}, "
             f"{row['validation_top1']:.2%}; {row['seconds']:.1f} s, "
-            f"{row['images_per_second']:.0f} images/s"
+            f"{row['images_per_second']:.0f} images/s" + (f"; {row['binds']}" if binds else "")
         )
 
     # -- checkpoints

@@ -296,6 +296,28 @@ class PeerSettings:
         nodes: HOST:PORT where each listens. node: number of this one. node_of_rank: empty for one rank on each node.
         """
 
+class StageStats:
+    """What one stage of a feeder did."""
+
+    @property
+    def seconds(self) -> float:
+        """Of its samples, summed; those that are under way included."""
+
+    @property
+    def working_seconds(self) -> float:
+        """Of these, that it kept a thread at work."""
+
+    @property
+    def queued_seconds(self) -> float:
+        """That samples waited before it, summed."""
+
+    @property
+    def samples(self) -> int: ...
+
+    @property
+    def bytes(self) -> int:
+        """As they came to it."""
+
 class FeederStats:
     """Counters and current state of a feeder."""
 
@@ -328,6 +350,26 @@ class FeederStats:
     @property
     def waited_seconds(self) -> float:
         """Seconds that next() waited, in all."""
+
+    @property
+    def waited_for_reads_seconds(self) -> float:
+        """Of these, while a thread had nothing to do."""
+
+    @property
+    def consumer_seconds(self) -> float:
+        """Seconds since the first request, but for those that next() waited."""
+
+    @property
+    def fetch(self) -> StageStats: ...
+
+    @property
+    def decode(self) -> StageStats: ...
+
+    @property
+    def cache_write(self) -> StageStats: ...
+
+    @property
+    def hand_over(self) -> StageStats: ...
 
     @property
     def skipped(self) -> int: ...

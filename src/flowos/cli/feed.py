@@ -189,9 +189,10 @@ def _show_prefilled(done: "PrefillResult", as_json: bool) -> None:
         print_json(done)
     else:
         rate = _rate(at.source_bytes / done.seconds) if done.seconds > 0 else ""
+        binds = f"; {done.binding}" if done.binding else ""
         print(
             f"{kept.cached} of {kept.samples} samples are cached, {_size(kept.bytes)}; "
-            f"{_size(at.source_bytes)} read from the source in {done.seconds:.1f} s, {rate}"
+            f"{_size(at.source_bytes)} read from the source in {done.seconds:.1f} s, {rate}{binds}"
         )
     if done.interrupted:
         print(

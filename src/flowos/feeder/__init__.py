@@ -19,21 +19,27 @@ from flowos.feeder._peers import Peers
 from flowos.feeder._resolve_source import Where
 from flowos.feeder._samples import Samples
 from flowos.feeder._source_options import SourceOptions, asked
+from flowos.feeder._stages import STAGES, Binding, FeedStage, Seconds, binding
 from flowos.feeder._stats import Stats
 
 __all__ = [
+    "STAGES",
+    "Binding",
     "CacheLimits",
     "CachedSource",
     "Feed",
+    "FeedStage",
     "Peers",
     "Prefill",
     "PrefillProgress",
     "SampleComparison",
     "Samples",
+    "Seconds",
     "SourceOptions",
     "Stats",
     "Where",
     "asked",
+    "binding",
     "clear",
     "compare",
     "decode",

@@ -14,6 +14,7 @@ from flowos.feeder._ranks import Ranks
 from flowos.feeder._resolve_source import Where, refuse_inside, source_at
 from flowos.feeder._settings import FeedSettings
 from flowos.feeder._source_options import SourceOptions
+from flowos.feeder._stages import FeedStage, Seconds, StageMeter
 from flowos.feeder._start import started
 from flowos.model import FeedError
 
@@ -78,6 +79,15 @@ class Prefill:
             raise FeedError(data.complaint)
         self._samples, self._early_bytes = len(data.catalog), data.early_bytes
         self._feeder = started(data, _through(), Ranks(0, 1))
+        self._meter = StageMeter(data.listing)
+
+    def stages(self) -> tuple[FeedStage, ...]:
+        """What each did so far; complete after `close`."""
+        return self._meter.look(self._feeder.stats)[1]
+
+    def binding_seconds(self) -> Seconds:
+        """For so long each stage, or what goes through the steps, bound."""
+        return self._meter.look(self._feeder.stats)[2]
 
     def steps(self) -> Iterator[PrefillProgress]:
         """Goes through all samples, those that are here already too: they are checked."""

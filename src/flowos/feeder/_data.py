@@ -1,5 +1,6 @@
 """An open data set: its catalog, its storage, and its cache on this node."""
 
+import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -14,6 +15,7 @@ from flowos.feeder._mounted import Mounted
 from flowos.feeder._resolve_source import Where, refuse_inside, source_at
 from flowos.feeder._settings import whole
 from flowos.feeder._source_options import SourceOptions
+from flowos.feeder._stages import FeedStage
 from flowos.model import FeedError
 
 if TYPE_CHECKING:
@@ -39,7 +41,8 @@ class Data:
     """complaint: why there is no cache though one was requested; else empty.
 
     left_out: one line on files that are no samples; empty: all are, or a person said which.
-    early_samples, early_bytes: read of the source while it was listed.
+    early_samples, early_bytes: read of the source while it was listed. opened_seconds: what all
+    that took.
     """
 
     source: "Mounted | Source"
@@ -49,6 +52,18 @@ class Data:
     left_out: str = ""
     early_samples: int = 0
     early_bytes: int = 0
+    opened_seconds: float = 0.0
+
+    @property
+    def listing(self) -> FeedStage:
+        """The stage of a feed that is over when there is one."""
+        return FeedStage(
+            name="list",
+            seconds=self.opened_seconds,
+            samples=len(self.catalog),
+            bytes=self.early_bytes,
+            binding_seconds=self.opened_seconds,
+        )
 
     @property
     def files(self) -> "Files | None":
@@ -73,6 +88,19 @@ def open_data(
     Where nothing can be cached, it only warns.
     budget: samples may be read while they are listed, for a cache that is new.
     """
+    began = time.monotonic()
+    data = _opened(where, cache, asked, limits, found, budget)
+    return replace(data, opened_seconds=time.monotonic() - began)
+
+
+def _opened(
+    where: Where,
+    cache: str | PathLike[str] | None,
+    asked: SourceOptions,
+    limits: CacheLimits,
+    found: "Counter | None",
+    budget: PrefetchBudget | None,
+) -> Data:
     source, key = source_at(where, asked)
     if cache is not None:
         refuse_inside(where, asked, cache_folder(cache))

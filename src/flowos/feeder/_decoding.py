@@ -1,6 +1,7 @@
 """A user function for every sample, called in background threads ahead of the consumer."""
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from flowos.feeder._extensions import ALL, PICTURES, SampleFilter, sample_filter
 from flowos.feeder._one_line import one_line
 from flowos.feeder._samples import Int64s, Samples
 from flowos.feeder._source_options import Record
+from flowos.feeder._stages import DecodeTimes
 from flowos.feeder.decode import Pictures, image, jpeg
 from flowos.model import FeedError, SampleError, brief_repr
 
@@ -91,6 +93,33 @@ class _Started:
     futures: list[Future[object]]
 
 
+@dataclass(slots=True)
+class _Tally:
+    """Of one thread: as a `DecodeTimes`."""
+
+    seconds: float = 0.0
+    queued_seconds: float = 0.0
+    samples: int = 0
+    bytes: int = 0
+
+
+class Wait:
+    """Seconds in `with` blocks of one thread, the one that lasts included; any thread may look."""
+
+    def __init__(self) -> None:
+        self._state: tuple[float, float | None] = (0.0, None)  # is changed as one
+
+    def __enter__(self) -> None:
+        self._state = (self._state[0], time.perf_counter())
+
+    def __exit__(self, *_: object) -> None:
+        self._state = (self.seconds(), None)
+
+    def seconds(self) -> float:
+        ended, since = self._state
+        return ended if since is None else ended + time.perf_counter() - since
+
+
 class Decoding:
     """The threads, and what they could not decode. One for a feed; batches come in order."""
 
@@ -101,32 +130,63 @@ class Decoding:
         self.leave: Callable[[], None] = lambda: None
         """Of the `Ahead` that decodes by it."""
         self._pool = ThreadPoolExecutor(threads, "flowos-decode")
+        self._of_threads: dict[int, _Tally] = {}  # by their numbers; each adds to its own
+        self.began_late, self._decoded_late = Wait(), Wait()
+        self._put_together = 0.0
+
+    def times(self) -> DecodeTimes:
+        """So far; from any thread."""
+        tallies = list(self._of_threads.values())
+        return DecodeTimes(
+            seconds=sum(one.seconds for one in tallies),
+            queued_seconds=sum(one.queued_seconds for one in tallies),
+            samples=sum(one.samples for one in tallies),
+            bytes=sum(one.bytes for one in tallies),
+            began_late=self.began_late.seconds(),
+            decoded_late=self._decoded_late.seconds(),
+            put_together=self._put_together,
+        )
 
     def start(self, batch: "Batch") -> _Started:
         samples = Samples(batch)
         numbers = batch.samples.tolist()
-        call, epoch = self._pool.submit, batch.epoch
+        call, epoch, since = self._pool.submit, batch.epoch, time.perf_counter()
         return _Started(
             batch.samples,
             [
-                call(_guarded, self._decode, data, epoch, number)
+                call(self._decoded, data, epoch, number, since)
                 for data, number in zip(samples, numbers, strict=True)
             ],
         )
+
+    def _decoded(self, data: memoryview, epoch: int, sample: int, since: float) -> object:
+        mine = self._of_threads.setdefault(threading.get_ident(), _Tally())
+        began = time.perf_counter()
+        mine.queued_seconds += began - since
+        try:
+            made = _guarded(self._decode, data, epoch, sample)
+        finally:
+            mine.seconds += time.perf_counter() - began
+        mine.samples += 1
+        mine.bytes += data.nbytes
+        return made
 
     def finish(self, started: _Started) -> Decoded:
         """Raises SampleError with the sample's name if it cannot be decoded."""
         values: dict[int, object] = {}
         failed: dict[int, Exception] = {}
-        for at, future in enumerate(started.futures):
-            try:
-                values[at] = future.result()
-            except Exception as why:
-                failed[at] = why
-        indices = started.indices
+        with self._decoded_late:
+            for at, future in enumerate(started.futures):
+                try:
+                    values[at] = future.result()
+                except Exception as why:
+                    failed[at] = why
+        began, indices = time.perf_counter(), started.indices
         if failed:
             indices = self._without(failed, indices, values)
-        return stacked([values[at] for at in sorted(values)]), indices
+        made = stacked([values[at] for at in sorted(values)])
+        self._put_together += time.perf_counter() - began
+        return made, indices
 
     def _without(
         self, failed: dict[int, Exception], indices: Int64s, values: dict[int, object]
@@ -190,7 +250,8 @@ class Ahead:
 
     def take(self) -> Decoded | None:
         """None: the epoch is at its end."""
-        got = self._queue.get()
+        with self._decoding.began_late:
+            got = self._queue.get()
         if not isinstance(got, _Started):
             self._queue.put(got)  # the next time it ends so too
             if got is not None:

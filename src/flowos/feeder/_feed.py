@@ -22,6 +22,7 @@ from flowos.feeder._ranks import Ranks, ranks_of
 from flowos.feeder._resolve_source import Where
 from flowos.feeder._settings import FeedSettings
 from flowos.feeder._source_options import asked
+from flowos.feeder._stages import CONSUMER, StageMeter
 from flowos.feeder._start import record_of, started
 from flowos.feeder._stats import Stats, stats_of
 from flowos.model import FeedError
@@ -253,7 +254,7 @@ class Feed:
         return self._data.catalog.name(sample)
 
     def stats(self) -> Stats:
-        """Bytes read by source, and waiting times; complete after `close`.
+        """Samples and bytes by origin, times by stage; complete after `close`.
 
         What was read ahead counts, taken or not: as far as memory allows, up to the end of the
         epoch after the one that was asked for.
@@ -294,12 +295,15 @@ class Feed:
     def _stats_of(self, feeder: "Feeder") -> Stats:
         by_function = self._decoding
         skipped, replaced = (by_function.skipped, by_function.replaced) if by_function else (0, 0)
-        return stats_of(feeder.stats(), skipped, replaced, self._data)
+        times = by_function.times if by_function else None
+        native, stages, bound = self._meter.look(feeder.stats, times)
+        return stats_of(native, skipped, replaced, self._data, stages, bound[CONSUMER])
 
     def _own(self, decoding: Decoding | None) -> None:
         """From here on the threads end with this object, or with the process."""
         assert self._feeder
         self._decoding = decoding
+        self._meter = StageMeter(self._data.listing)
         self._ending = when_collected(self, partial(_end, self._feeder, self._decoding))
         _feeds.add(self)
 

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from flowos.engine import now
+from flowos.feeder import Seconds, binding
 from flowos.model import OnProgress, Progress
 from flowos.report import number
 
@@ -24,27 +25,33 @@ class ProgressMeter:
         self, doing: str, on_progress: OnProgress, clock: Callable[[], float] = now
     ) -> None:
         self._doing, self._on_progress, self._clock = doing, on_progress, clock
-        self._seen: deque[tuple[float, int, int]] = deque()
+        self._seen: deque[tuple[float, int, int, Seconds]] = deque()
 
-    def at(self, samples: int, done: int, bytes_: int) -> None:
-        """Report `done` of `samples`; the last step is always reported."""
+    def at(self, samples: int, done: int, bytes_: int, bound: Callable[[], Seconds] = dict) -> None:
+        """Report `done` of `samples`; the last step is always reported.
+
+        bound: for so long each stage of the work bound, so far.
+        """
         time = self._clock()
         if done < samples and self._seen and time - self._seen[-1][0] < INTERVAL_SECONDS:
             return
-        self._seen.append((time, done, bytes_))
+        self._seen.append((time, done, bytes_, bound()))
         while len(self._seen) > 2 and time - self._seen[1][0] > _LOOKS_BACK_SECONDS:
             self._seen.popleft()
-        then, done_then, bytes_then = self._seen[0]
+        then, done_then, bytes_then, bound_then = self._seen[0]
         seconds, more = time - then, done - done_then
         rate = (bytes_ - bytes_then) / seconds if seconds > 0 else 0.0
-        size = f"  {number(bytes_, 'byte')}  {number(rate, 'byte/s')}" if bytes_ else ""
+        words = [f"{done / samples if samples else 1.0:6.1%}"]
+        words += [number(rate, "byte/s")] if bytes_ else []
+        words += [str(binds) for binds in (binding(self._seen[-1][3], bound_then),) if binds]
+        words += [number(bytes_, "byte")] if bytes_ else []  # the first that a terminal cuts off
         self._on_progress(
             Progress(
                 doing=self._doing,
                 done=done,
                 total=samples,
                 unit="sample",
-                detail=f"{done / samples if samples else 1.0:6.1%}{size}",
+                detail="  ".join(words),
                 left_seconds=(samples - done) * seconds / more if more > 0 else None,
             )
         )

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 from flowos.engine import now
 from flowos.engine.metrics import MetricsServer
 from flowos.feeder import (
+    Binding,
     CachedSource,
     CacheLimits,
     Feed,
+    FeedStage,
     Prefill,
     PrefillProgress,
     SourceOptions,
     asked,
+    binding,
     clear,
     compare,
     kept_in,
@@ -70,12 +73,14 @@ class FillPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefillResult:
-    """What a prefill did, and the cache after it."""
+    """What a prefill did, and the cache after it. binding: the stage that the others waited for."""
 
     kept: CachedSource
     prefill: PrefillProgress
     seconds: float
     interrupted: bool
+    stages: tuple[FeedStage, ...]
+    binding: Binding | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,13 +135,21 @@ def prefilled(care: Care, limits: CacheLimits, on_progress: OnProgress) -> Prefi
     at = PrefillProgress(samples=0)
     try:
         for at in prefill.steps():
-            pace.at(at.samples, at.done, at.source_bytes + at.cache_bytes)
+            done_bytes = at.source_bytes + at.cache_bytes
+            pace.at(at.samples, at.done, done_bytes, prefill.binding_seconds)
     except KeyboardInterrupt:
         interrupted = True
     finally:
         prefill.close()
     (kept,) = state(care)
-    return PrefillResult(kept=kept, prefill=at, seconds=now() - began, interrupted=interrupted)
+    return PrefillResult(
+        kept=kept,
+        prefill=at,
+        seconds=now() - began,
+        interrupted=interrupted,
+        stages=prefill.stages(),
+        binding=binding(prefill.binding_seconds()),
+    )
 
 
 def state(care: Care) -> tuple[CachedSource, ...]:
@@ -192,11 +205,19 @@ _COUNTERS = {
     "replaced": "Samples that could not be had and were replaced.",
     "damaged": "Samples found damaged in the cache and fetched again.",
     "stolen": "Fetches taken over from processes that died.",
+    "consumer_seconds": "How long the consumer did not wait for batches: it bound.",
 }
 _GAUGES = {
     "in_flight": "Reads of the source under way.",
     "depth": "Reads of the source at once that feedback allows.",
     "ready": "Batches that wait to be taken.",
+}
+_STAGE_COUNTERS = {
+    "seconds": "How long the stage was busy, summed over the samples in it.",
+    "queued_seconds": "How long samples waited before the stage, summed over them.",
+    "samples": "Samples that are through the stage.",
+    "bytes": "Bytes that are through the stage, as they came to it.",
+    "binding_seconds": "For how long all else waited for the stage.",
 }
 
 
@@ -220,10 +241,19 @@ class FeedCollector:
         """One metric family for each counter, with a sample for each feed."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
+        one_feed = ("source", "rank")
         counts = [((feed.source, str(feed.rank)), feed.stats()) for feed in self._feeds]
         for kind, numbers in ((CounterMetricFamily, _COUNTERS), (GaugeMetricFamily, _GAUGES)):
             for name, about in numbers.items():
-                family = kind(f"flowos_feed_{name}", about, labels=("source", "rank"))
+                family = kind(f"flowos_feed_{name}", about, labels=one_feed)
                 for labels, stats in counts:
                     family.add_metric(labels, getattr(stats, name))
                 yield family
+        for name, about in _STAGE_COUNTERS.items():
+            family = CounterMetricFamily(
+                f"flowos_feed_stage_{name}", about, labels=(*one_feed, "stage")
+            )
+            for labels, stats in counts:
+                for stage in stats.stages:
+                    family.add_metric((*labels, stage.name), getattr(stage, name))
+            yield family

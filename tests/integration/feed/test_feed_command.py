@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 import flowos as fo
+from flowos.feeder import STAGES
 
 from .shared import content
 
@@ -27,6 +29,8 @@ def test_a_data_set_is_warmed_looked_at_checked_and_cleared(
     warmed = json.loads(flowos("feed", "warm", *words, "--json").stdout)
     assert (warmed["kept"]["samples"], warmed["kept"]["cached"]) == (100, 100)
     assert warmed["prefill"]["source_bytes"] == bytes_of(data)
+    assert [stage["name"] for stage in warmed["stages"]] == list(STAGES)
+    assert warmed["binding"]["name"] in STAGES  # nothing is done with the batches
     with fo.Feed(data, cache, batch_size=8) as feed:
         list(feed.epoch(0))
         assert feed.stats().source_bytes == 0
@@ -45,7 +49,9 @@ def test_a_data_set_is_warmed_looked_at_checked_and_cleared(
 
 def test_warming_again_reads_nothing_of_the_source(flowos: Flowos, data: Path, cache: Path) -> None:
     words = ("feed", "warm", str(data), "--cache", str(cache))
-    assert "100 of 100 samples are cached" in flowos(*words).stdout
+    done = flowos(*words).stdout
+    assert "100 of 100 samples are cached" in done
+    assert re.search(r"B/s; (list|fetch|cache write) binds, \d+%\n", done)
     again = json.loads(flowos(*words, "--json").stdout)
     assert again["prefill"]["source_bytes"] == 0
     assert again["prefill"]["cache_bytes"] == bytes_of(data)
@@ -192,10 +198,9 @@ def test_progress_is_shown_and_an_interrupt_keeps_what_is_there(
     at = terminal(DATA=str(tokens), CACHE=str(tmp_path / "cache"))
     words = "$FLOWOS feed warm $DATA --cache $CACHE --dtype uint16 --length 2048"
     at.type(f"{words}; echo code=$?=\n")
-    at.read_until("%")
+    assert re.search(r"B/s  (list|fetch|cache w|hand o)", at.read_until("fetch b", "cache w"))
     at.type("\x03")
     shown = at.read_until("code=")
-    assert "B/s" in shown
     assert "interrupted: " in shown
     assert "of 600000 samples are cached and stay" in " ".join(shown.split())
     at.read_until("130=")

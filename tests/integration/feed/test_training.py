@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -142,6 +143,7 @@ def test_two_ranks_learn_four_classes(trained: Path) -> None:
     assert {row["train_images"] for row in rows} == {512}
     assert {row["validation_images"] for row in rows} == {64}
     assert max(row["validation_top1"] for row in rows) > 0.9
+    assert all(re.fullmatch(r"[a-z ]+ binds, \d+%", row["binds"]) for row in rows)
 
 
 def test_stages_are_all_of_the_time(trained: Path) -> None:

@@ -6,10 +6,12 @@ from typing import cast
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from flowos.feeder import Feed, Stats
+from flowos.feeder import STAGES, Feed, FeedStage, Stats
 from flowos.operations.feed import FeedCollector
 
-STATS = Stats(**{field.name: field.type("2") for field in fields(Stats)})  # type: ignore[operator]
+STAGED = tuple(FeedStage(name=name, seconds=at, samples=10 * at) for at, name in enumerate(STAGES))
+PLAIN = [field for field in fields(Stats) if field.name != "stages"]
+STATS = Stats(**{field.name: field.type("2") for field in PLAIN}, stages=STAGED)  # type: ignore[operator]
 LINE = re.compile(
     r'# (HELP|TYPE) \w+ .+|\w+(\{\w+="([^"\\\n]|\\.)*"(,\w+="([^"\\\n]|\\.)*")*\})? \S+'
 )
@@ -40,13 +42,24 @@ def test_metrics_of_one_name_stand_together_under_one_description() -> None:
         'flowos_feed_source_bytes_total{rank="0",source="/data"} 2.0',
         'flowos_feed_source_bytes_total{rank="1",source="/data"} 2.0',
     ]
-    assert lines[-3] == "# TYPE flowos_feed_ready gauge"
+    assert lines[lines.index("# TYPE flowos_feed_ready gauge") - 1].startswith("# HELP")
 
 
 def test_all_numbers_of_the_stats_are_metrics() -> None:
-    numbers = [field.name for field in fields(Stats) if field.name != "complaint"]
+    numbers = {field.name for field in PLAIN if field.name != "complaint"}
+    numbers |= {f"stage_{field.name}" for field in fields(FeedStage) if field.name != "name"}
     found = re.findall(r"^# TYPE flowos_feed_(\w+?)(?:_total)? ", text_of(), re.MULTILINE)
-    assert found == numbers
+    assert len(found) == len(set(found))
+    assert set(found) == numbers
+
+
+def test_each_stage_is_a_label_of_counters() -> None:
+    lines = text_of(Counted("/data", 3)).splitlines()
+    assert "# TYPE flowos_feed_stage_seconds_total counter" in lines
+    for at, name in enumerate(STAGES):
+        labels = f'rank="3",source="/data",stage="{name}"'
+        assert f"flowos_feed_stage_seconds_total{{{labels}}} {at:.1f}" in lines
+        assert f"flowos_feed_stage_samples_total{{{labels}}} {10 * at:.1f}" in lines
 
 
 def test_whatever_a_label_holds_a_line_stays_a_line() -> None:

@@ -260,13 +260,13 @@ bool Cache::read(std::uint64_t sample, std::span<std::byte> into) {
   }
 }
 
-void Cache::publish(std::uint64_t sample, std::span<const std::byte> bytes) {
+bool Cache::publish(std::uint64_t sample, std::span<const std::byte> bytes) {
   Inside& in = *inside_;
   in.refuse_in_child();
   Entry& entry = in.entry(sample);
   std::uint64_t claim = in.mine(State::fetching);
   if (!in.attached.slots || !entry.word.compare_exchange_strong(claim, in.mine(State::writing))) {
-    return;
+    return false;
   }
   const std::uint32_t lane = in.attached.slot % cache::kLanes;
   const std::uint32_t sharers = std::min(in.processes(), cache::kLanes);
@@ -274,7 +274,7 @@ void Cache::publish(std::uint64_t sample, std::span<const std::byte> bytes) {
   if (!place) {
     in.no_room_for(bytes.size());
     in.change(entry, 0);
-    return;
+    return false;
   }
   entry.length.store(bytes.size(), std::memory_order_relaxed);
   entry.segment.store(place->segment, std::memory_order_relaxed);
@@ -282,6 +282,7 @@ void Cache::publish(std::uint64_t sample, std::span<const std::byte> bytes) {
   entry.crc.store(crc32c(bytes), std::memory_order_relaxed);
   const std::uint32_t publication = ++in.attached.index->header().publications;
   in.change(entry, Word{State::ready, 0, publication}.bits());
+  return true;
 }
 
 void Cache::abandon(std::uint64_t sample) {

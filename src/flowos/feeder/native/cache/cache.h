@@ -67,8 +67,8 @@ class Cache {
   // can be cached it stays unclaimed, and to publish or abandon it does nothing).
   bool read(std::uint64_t sample, std::span<std::byte> into);
   // After `ours`: keeps the bytes, or not where there is no room (then later claims say full).
-  // Nothing happens where the sample is not ours.
-  void publish(std::uint64_t sample, std::span<const std::byte> bytes);
+  // Nothing happens where the sample is not ours. Whether they were kept.
+  bool publish(std::uint64_t sample, std::span<const std::byte> bytes);
   void abandon(std::uint64_t sample);
   // After `theirs`: until it is published, abandoned, or its owner is dead; then claim again.
   void wait(std::uint64_t sample, std::chrono::milliseconds most) const;

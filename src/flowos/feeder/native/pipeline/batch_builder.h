@@ -11,6 +11,7 @@
 #include "catalog/order.h"
 #include "pipeline/batch.h"
 #include "pipeline/feeder.h"
+#include "pipeline/stage_times.h"
 
 namespace flowos::feed {
 
@@ -57,7 +58,9 @@ class Pending {
   void clear();
 
   Batch batch;
-  bool ready = false;  // settled; guarded by the feeder's lock
+  // Guarded by the feeder's lock.
+  bool ready = false;  // settled
+  Nanoseconds ready_since = 0;
 
  private:
   struct Failure {

@@ -29,6 +29,7 @@
 #include "pipeline/batch_builder.h"
 #include "pipeline/concurrency.h"
 #include "pipeline/feeder_impl.h"
+#include "pipeline/stage_times.h"
 #include "source/files.h"
 
 namespace flowos::feed {
@@ -119,6 +120,7 @@ void Feeder::Inside::seek(std::uint64_t epoch, std::uint64_t start) {
   const std::lock_guard lock(mutex);
   started = true;
   waiting = false;
+  look();
   if (ring.seek(epoch, start)) {
     unwanted.swap(requests);
     room.notify_all();
@@ -148,9 +150,11 @@ std::optional<std::shared_ptr<const Batch>> Feeder::Inside::next(std::chrono::mi
   };
   if (!due()) {
     if (!std::exchange(waiting, true)) ++waits;
-    const double since = now_seconds();
+    ++consumers;
+    look();
     const bool came = ready.wait_for(lock, most, due);
-    waited_seconds += now_seconds() - since;
+    --consumers;
+    look();
     if (!came) return std::nullopt;
   }
   if (closed || ring.ended()) return nullptr;
@@ -160,6 +164,10 @@ std::optional<std::shared_ptr<const Batch>> Feeder::Inside::next(std::chrono::mi
   replaced += pending->settled().replaced;
   waiting = false;
   ++batches;
+  const std::uint64_t samples = pending->batch.samples.size();
+  ready_waited += (now_ns() - pending->ready_since) * static_cast<Nanoseconds>(samples);
+  handed_over.samples += samples;
+  handed_over.bytes += pending->batch.used_bytes;
   const bool wanted = !waking && another();  // the thread being woken asks again
   lock.unlock();
   wake(wanted);
@@ -173,6 +181,7 @@ void Feeder::Inside::close() {
   {
     const std::lock_guard lock(mutex);
     closed = true;
+    look();
     ending.swap(threads);
     for (std::condition_variable* all : {&work, &room, &ready, &outgoing}) all->notify_all();
   }
@@ -184,23 +193,18 @@ void Feeder::Inside::close() {
   const std::lock_guard lock(mutex);
   unwanted.swap(requests);
   unanswered.swap(pulled);
+  for (const auto& [id, request] : unanswered) outside.end(request.since, now_ns());
   unfinished.swap(arrivals);
 }
 
 FeederStats Feeder::Inside::stats() const {
   FeederStats stats;
-  stats.source_bytes = counters.source_bytes;
-  stats.source_samples = counters.source_samples;
-  stats.cache_bytes = counters.cache_bytes;
-  stats.cache_samples = counters.cache_samples;
   if (cache) {
     stats.damaged = cache->damaged();
     stats.stolen = cache->stolen();
     stats.complaint = cache->complaint();
   }
   if (peers) {
-    stats.peer_bytes = counters.peer_bytes;
-    stats.peer_samples = counters.peer_samples;
     const std::string complaint = peers->complaint();
     if (!complaint.empty() && !stats.complaint.empty()) stats.complaint += "; ";
     stats.complaint += complaint;
@@ -210,10 +214,10 @@ FeederStats Feeder::Inside::stats() const {
   stats.waits = waits;
   stats.skipped = skipped;
   stats.replaced = replaced;
-  stats.waited_seconds = waited_seconds;
   stats.in_flight = in_flight;
   stats.depth = source.allowed();
   stats.ready = ring.ready();
+  add_stages(stats, now_ns());
   return stats;
 }
 

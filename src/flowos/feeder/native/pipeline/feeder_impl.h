@@ -27,6 +27,7 @@
 #include "pipeline/batch_window.h"
 #include "pipeline/concurrency.h"
 #include "pipeline/feeder.h"
+#include "pipeline/stage_times.h"
 #include "source/files.h"
 
 namespace flowos::feed {
@@ -51,8 +52,10 @@ class Owned {
   }
 
   explicit operator bool() const { return cache_ != nullptr; }
-  void publish(std::span<const std::byte> bytes) {
-    if (Cache* cache = std::exchange(cache_, nullptr)) cache->publish(sample_, bytes);
+  // Whether it was kept.
+  bool publish(std::span<const std::byte> bytes) {
+    Cache* cache = std::exchange(cache_, nullptr);
+    return cache != nullptr && cache->publish(sample_, bytes);
   }
 
  private:
@@ -71,6 +74,7 @@ struct Slot {
 struct Request {
   Slot slot;
   Owned owned;
+  Nanoseconds since;  // it waits to be pulled; once it was, to be answered
 };
 
 // What was pushed and is still to be decoded, or only cached.
@@ -78,6 +82,7 @@ struct Arrival {
   Request request;
   std::unique_ptr<std::byte[]> memory;  // null: the bytes lie in the batch
   std::span<const std::byte> bytes;
+  Nanoseconds since = 0;  // it waits for a thread
 };
 
 // The threads are managed as the kernel manages those of its workqueues: only so many are busy at
@@ -86,6 +91,9 @@ struct Arrival {
 // cached, and as many as the link needs bring what is not.
 struct Feeder::Inside {
   struct Worker {
+    explicit Worker(ThreadTimes& its_times) : times(its_times) {}
+
+    ThreadTimes& times;
     bool busy = false;
     std::uint64_t bytes_while_busy = 0;  // what it has just read without waiting for the source
     std::uint32_t source_reads = 0;
@@ -117,15 +125,17 @@ struct Feeder::Inside {
     if (wanted) work.notify_one();
   }
   void spawn();  // locked
-  void run();
+  void run(ThreadTimes& times);
   Errand take(Worker& self);
+  void look();  // locked: at what the consumer waits for, wherever it may have changed
   bool has_errand() const;                     // locked
   bool may_claim() const;                      // locked
-  void note_source_read(std::uint64_t bytes);  // locked
-  void note_sleep(bool slept);                 // locked
-  void arrived(const Slot& slot);
-  void failed(const Slot& slot, const std::string& why);
-  void settle(const std::shared_ptr<Pending>& pending);
+  void note_source_read(std::uint64_t bytes, Nanoseconds now);  // locked
+  void note_sleep(bool slept);                                  // locked
+  // times: of the thread, where it is one of ours.
+  void arrived(const Slot& slot, ThreadTimes* times);
+  void failed(const Slot& slot, const std::string& why, ThreadTimes* times);
+  void settle(const std::shared_ptr<Pending>& pending, ThreadTimes* times);
   void break_down(const std::string& why);
 
   // fetch.cpp: one sample
@@ -133,28 +143,33 @@ struct Feeder::Inside {
   void fetch(Worker& self, const Slot& slot);
   Found from_cache(Worker& self, const Slot& slot, Owned& owned);
   bool read_cached(Worker& self, const Slot& slot);
-  bool wait_for_others(const Slot& slot);
+  bool wait_for_others(Worker& self, const Slot& slot);
   void from_source(Worker& self, const Slot& slot, Owned owned);
+  bool wait_for_room(Worker& self, const Slot& slot, std::unique_lock<std::mutex>& lock);
   std::byte* place(const Slot& slot, std::size_t bytes);
   std::byte* buffer_for(Worker& self, const Slot& slot, std::size_t bytes);
-  void deliver(const Slot& slot, std::span<const std::byte> bytes);
-  void finish(Arrival arrival);
+  void deliver(Worker& self, const Slot& slot, std::span<const std::byte> bytes);
+  void finish(Worker& self, Arrival arrival);
   SampleError about(const Slot& slot, const std::string& what) const;
 
   // fetch_peer.cpp: reads from other nodes, and writes to the cache
   bool from_peer(Worker& self, const Slot& slot, Owned& owned);
   bool make_room(const Slot& slot);
-  void keep(const Slot& slot, Owned& owned, std::span<const std::byte> bytes);
+  void keep(Worker& self, const Slot& slot, Owned& owned, std::span<const std::byte> bytes);
   void note_kept(const Slot& slot);
 
   // tickets.cpp: bytes that Python or a prefetch brings
-  void hand_out(const Slot& slot, Owned owned);
+  void hand_out(const Worker& self, const Slot& slot, Owned owned);
   std::vector<Ticket> pull(std::size_t most);
   void push(std::uint64_t id, std::span<const std::byte> bytes);
   void fail(std::uint64_t id, const std::string& why);
-  std::optional<Request> withdraw(std::uint64_t id);
+  // It has ended, with so many samples: one, or none.
+  std::optional<Request> withdraw(std::uint64_t id, std::uint64_t samples, std::uint64_t bytes);
   std::optional<Arrival> accept(Request request, std::span<const std::byte> bytes);
   bool may_pull() const;  // locked
+
+  // stage_stats.cpp
+  void add_stages(FeederStats& stats, Nanoseconds now) const;  // locked
 
   const FeederSettings settings;
   const std::shared_ptr<const Catalog> catalog;
@@ -165,12 +180,6 @@ struct Feeder::Inside {
   const std::unique_ptr<Peers> peers;
   const std::size_t each;  // bytes that every sample takes in a batch; 0: as many as it has
   Sizes sizes;
-
-  struct Counters {
-    std::atomic<std::uint64_t> source_bytes = 0, source_samples = 0;
-    std::atomic<std::uint64_t> cache_bytes = 0, cache_samples = 0;
-    std::atomic<std::uint64_t> peer_bytes = 0, peer_samples = 0;
-  } counters;
 
   mutable std::mutex mutex;       // guards all that follows
   std::condition_variable work;   // for idle threads: an errand, and a place among the busy
@@ -192,23 +201,29 @@ struct Feeder::Inside {
   bool waking = false;  // one of the idle is being woken
   std::size_t max_threads;
   std::vector<std::thread> threads;
+  std::vector<std::unique_ptr<ThreadTimes>> times;  // of each, also after its end
   std::deque<Request> requests;
   std::unordered_map<std::uint64_t, Request> pulled;
   std::uint64_t next_id = 1;
   std::deque<Arrival> arrivals;
   std::uint64_t batches = 0, waits = 0, skipped = 0, replaced = 0;
-  double waited_seconds = 0.0;
+  std::uint32_t consumers = 0;  // that wait for a batch
+  std::uint32_t in_room = 0;    // of the busy, those that wait for room
+  Waits consumer_waits;
+  UnderWay outside;  // reads that keep no thread at work
+  ThreadTimes::Count pushed, handed_over;
+  Nanoseconds settling = 0;  // that batches were put together
+  // Before they were pulled, before a thread took what was pushed, before they were taken.
+  Nanoseconds requests_waited = 0, arrivals_waited = 0, ready_waited = 0;
   bool waiting = false;  // the batch that is asked for now has been counted as waited for
 };
-
-// Seconds of a clock that only goes forward.
-double now_seconds();
 
 // While a thread waits for something outside it is counted as being there, and is not busy.
 class Feeder::Inside::Away {
  public:
   // Gives the lock back.
-  Away(Inside& inside, std::uint32_t& there, bool waits, std::unique_lock<std::mutex>& lock);
+  Away(Inside& inside, Worker& self, std::uint32_t& there, bool waits,
+       std::unique_lock<std::mutex>& lock);
   Away(const Away&) = delete;
   Away& operator=(const Away&) = delete;
   ~Away();
@@ -220,6 +235,7 @@ class Feeder::Inside::Away {
 
  private:
   Inside& inside_;
+  ThreadTimes& times_;
   std::uint32_t& there_;
   bool waits_;
   std::uint64_t bytes_ = 0;

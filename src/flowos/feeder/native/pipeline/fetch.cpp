@@ -1,6 +1,5 @@
 #include <sys/resource.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <mutex>
@@ -12,6 +11,7 @@
 #include "cache/cache.h"
 #include "pipeline/feeder.h"
 #include "pipeline/feeder_impl.h"
+#include "pipeline/stage_times.h"
 #include "source/files.h"
 
 namespace flowos::feed {
@@ -40,10 +40,10 @@ void Feeder::Inside::fetch(Worker& self, const Slot& slot) {
     if (files) {
       from_source(self, slot, std::move(owned));
     } else {
-      hand_out(slot, std::move(owned));
+      hand_out(self, slot, std::move(owned));
     }
   } catch (const SampleError& error) {
-    failed(slot, error.what());
+    failed(slot, error.what(), &self.times);
   }
 }
 
@@ -66,7 +66,7 @@ Feeder::Inside::Found Feeder::Inside::from_cache(Worker& self, const Slot& slot,
         if (tries++ == 4 || !make_room(slot)) return Found::missing;
         break;
       case Cache::Claim::theirs:
-        if (!wait_for_others(slot)) return Found::unwanted;
+        if (!wait_for_others(self, slot)) return Found::unwanted;
     }
   }
 }
@@ -76,32 +76,46 @@ bool Feeder::Inside::read_cached(Worker& self, const Slot& slot) {
   std::byte* into = buffer_for(self, slot, bytes);
   if (!cache->read(slot.sample, {into, bytes})) return false;
   self.bytes_while_busy = bytes;
-  counters.cache_bytes.fetch_add(bytes, std::memory_order_relaxed);
-  counters.cache_samples.fetch_add(1, std::memory_order_relaxed);
-  deliver(slot, {into, bytes});
+  self.times.lap(Work::fetch);
+  self.times.count(Did::read_cache, bytes);
+  deliver(self, slot, {into, bytes});
   return true;
 }
 
 // False: the slot was cancelled.
-bool Feeder::Inside::wait_for_others(const Slot& slot) {
+bool Feeder::Inside::wait_for_others(Worker& self, const Slot& slot) {
   constexpr std::chrono::milliseconds kLookAgain{100};
   std::unique_lock lock(mutex);
   {
-    const Away away(*this, elsewhere, true, lock);
+    const Away away(*this, self, elsewhere, true, lock);
     cache->wait(slot.sample, kLookAgain);
   }
   lock.lock();
   return !closed && !slot.pending->discarded();
 }
 
+// False: the slot was cancelled. The lock is held.
+bool Feeder::Inside::wait_for_room(Worker& self, const Slot& slot,
+                                   std::unique_lock<std::mutex>& lock) {
+  const auto unwanted = [&] { return closed || slot.pending->discarded(); };
+  const auto come = [&] { return unwanted() || in_flight < source.allowed(); };
+  if (!come()) {
+    ++in_room;
+    look();
+    room.wait(lock, come);
+    --in_room;
+    look();
+    self.times.queued();
+  }
+  return !unwanted();
+}
+
 void Feeder::Inside::from_source(Worker& self, const Slot& slot, Owned owned) {
   std::span<const std::byte> bytes;
   {
     std::unique_lock lock(mutex);
-    const auto unwanted = [&] { return closed || slot.pending->discarded(); };
-    room.wait(lock, [&] { return unwanted() || in_flight < source.allowed(); });
-    if (unwanted()) return;
-    Away away(*this, in_flight, source_sleeps, lock);
+    if (!wait_for_room(self, slot, lock)) return;
+    Away away(*this, self, in_flight, source_sleeps, lock);
     const bool watched = self.source_reads++ % 4 == 0;
     const long before = watched ? times_slept() : 0;
     const Opened opened = files->open(slot.sample);
@@ -112,10 +126,9 @@ void Feeder::Inside::from_source(Worker& self, const Slot& slot, Owned owned) {
     if (watched) away.slept(times_slept() > before);
     if (!away.waits()) self.bytes_while_busy = bytes.size();
   }
-  counters.source_bytes.fetch_add(bytes.size(), std::memory_order_relaxed);
-  counters.source_samples.fetch_add(1, std::memory_order_relaxed);
-  deliver(slot, bytes);
-  keep(slot, owned, bytes);
+  self.times.count(Did::read_source, bytes.size());
+  deliver(self, slot, bytes);
+  keep(self, slot, owned, bytes);
 }
 
 // The sample's place in its batch; SampleError where it does not fit there.
@@ -134,29 +147,32 @@ std::byte* Feeder::Inside::buffer_for(Worker& self, const Slot& slot, std::size_
   return decoder ? self.buffer(bytes) : place(slot, bytes);
 }
 
-void Feeder::Inside::deliver(const Slot& slot, std::span<const std::byte> bytes) {
+void Feeder::Inside::deliver(Worker& self, const Slot& slot, std::span<const std::byte> bytes) {
   if (decoder) {
     std::byte* into = place(slot, each);
     try {
       decoder->decode(bytes, slot.pending->plan().epoch, slot.sample, into);
     } catch (const SampleError& error) {
+      self.times.lap(Work::decode);
       throw about(slot, error.what());
     }
+    self.times.lap(Work::decode);
+    self.times.count(Did::decode, bytes.size());
   }
-  arrived(slot);
+  arrived(slot, &self.times);
 }
 
-void Feeder::Inside::finish(Arrival arrival) {
+void Feeder::Inside::finish(Worker& self, Arrival arrival) {
   const Slot& slot = arrival.request.slot;
   if (decoder && !slot.pending->discarded()) {
     try {
-      deliver(slot, arrival.bytes);
+      deliver(self, slot, arrival.bytes);
     } catch (const SampleError& error) {
-      failed(slot, error.what());
+      failed(slot, error.what(), &self.times);
       return;
     }
   }
-  keep(slot, arrival.request.owned, arrival.bytes);
+  keep(self, slot, arrival.request.owned, arrival.bytes);
 }
 
 }  // namespace flowos::feed

@@ -1,7 +1,6 @@
 // Samples that another node has, and which of them stay here.
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <mutex>
 #include <optional>
@@ -10,6 +9,7 @@
 #include "peers/peers.h"
 #include "pipeline/feeder.h"
 #include "pipeline/feeder_impl.h"
+#include "pipeline/stage_times.h"
 
 namespace flowos::feed {
 
@@ -20,22 +20,18 @@ bool Feeder::Inside::from_peer(Worker& self, const Slot& slot, Owned& owned) {
   {
     std::unique_lock lock(mutex);
     if (closed || slot.pending->discarded()) return true;
-    const Away away(*this, elsewhere, true, lock);
+    const Away away(*this, self, elsewhere, true, lock);
     std::optional<Peers::Sample> sample = peers->ask(slot.sample);
     if (!sample || (!decoder && each != 0 && sample->size() != each)) return false;
     std::byte* into = self.buffer(sample->size());
     if (!sample->read(into)) return false;
     bytes = {into, sample->size()};
   }
-  counters.peer_bytes.fetch_add(bytes.size(), std::memory_order_relaxed);
-  counters.peer_samples.fetch_add(1, std::memory_order_relaxed);
-  if (decoder) {
-    deliver(slot, bytes);
-  } else {
-    std::ranges::copy(bytes, place(slot, bytes.size()));
-    arrived(slot);
-  }
-  keep(slot, owned, bytes);
+  if (!decoder) std::ranges::copy(bytes, place(slot, bytes.size()));
+  self.times.lap(Work::fetch);
+  self.times.count(Did::read_peer, bytes.size());
+  deliver(self, slot, bytes);
+  keep(self, slot, owned, bytes);
   return true;
 }
 
@@ -47,8 +43,12 @@ bool Feeder::Inside::make_room(const Slot& slot) {
   return other.has_value();
 }
 
-void Feeder::Inside::keep(const Slot& slot, Owned& owned, std::span<const std::byte> bytes) {
-  owned.publish(bytes);
+void Feeder::Inside::keep(Worker& self, const Slot& slot, Owned& owned,
+                          std::span<const std::byte> bytes) {
+  if (owned) {
+    if (owned.publish(bytes)) self.times.count(Did::cache_write, bytes.size());
+    self.times.lap(Work::cache_write);
+  }
   note_kept(slot);
 }
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -15,15 +14,16 @@
 #include "base/errors.h"
 #include "pipeline/feeder.h"
 #include "pipeline/feeder_impl.h"
+#include "pipeline/stage_times.h"
 
 namespace flowos::feed {
 
 // In the order of requests. No thread waits here for those that pull: one that did could not
 // finish what they pushed, for which they may wait in turn. (See may_claim for what bounds it.)
-void Feeder::Inside::hand_out(const Slot& slot, Owned owned) {
+void Feeder::Inside::hand_out(const Worker& self, const Slot& slot, Owned owned) {
   const std::lock_guard lock(mutex);
   if (closed || slot.pending->discarded()) return;
-  requests.push_back({slot, std::move(owned)});
+  requests.push_back({slot, std::move(owned), self.times.mark()});
   outgoing.notify_one();
 }
 
@@ -37,6 +37,7 @@ std::vector<Feeder::Ticket> Feeder::Inside::pull(std::size_t most) {
   while (tickets.empty()) {
     outgoing.wait(lock, [&] { return closed || may_pull(); });
     if (closed) break;
+    const Nanoseconds now = now_ns();
     while (may_pull() && tickets.size() < std::max<std::size_t>(most, 1)) {
       Request request = std::move(requests.front());
       requests.pop_front();
@@ -44,6 +45,8 @@ std::vector<Feeder::Ticket> Feeder::Inside::pull(std::size_t most) {
         unwanted.push_back(std::move(request));
         continue;
       }
+      requests_waited += now - std::exchange(request.since, now);
+      outside.begin(now);
       tickets.push_back({next_id, request.slot.sample});
       pulled.emplace(next_id++, std::move(request));
       ++in_flight;
@@ -56,12 +59,16 @@ std::vector<Feeder::Ticket> Feeder::Inside::pull(std::size_t most) {
   return tickets;
 }
 
-std::optional<Request> Feeder::Inside::withdraw(std::uint64_t id) {
+std::optional<Request> Feeder::Inside::withdraw(std::uint64_t id, std::uint64_t samples,
+                                                std::uint64_t bytes) {
   const std::lock_guard lock(mutex);
   const auto found = pulled.find(id);
   if (found == pulled.end()) return std::nullopt;
   Request request = std::move(found->second);
   pulled.erase(found);
+  outside.end(request.since, now_ns());
+  pushed.samples += samples;
+  pushed.bytes += bytes;
   return request;
 }
 
@@ -77,20 +84,18 @@ std::optional<Arrival> Feeder::Inside::accept(Request request, std::span<const s
   try {
     std::byte* into = place(slot, bytes.size());
     std::ranges::copy(bytes, into);
-    arrived(slot);
+    arrived(slot, nullptr);
     if (!request.owned) return std::nullopt;
     return Arrival{std::move(request), nullptr, {into, bytes.size()}};
   } catch (const SampleError& error) {
-    failed(slot, error.what());
+    failed(slot, error.what(), nullptr);
     return std::nullopt;
   }
 }
 
 void Feeder::Inside::push(std::uint64_t id, std::span<const std::byte> bytes) {
-  std::optional<Request> request = withdraw(id);
+  std::optional<Request> request = withdraw(id, 1, bytes.size());
   if (!request) return;
-  counters.source_bytes.fetch_add(bytes.size(), std::memory_order_relaxed);
-  counters.source_samples.fetch_add(1, std::memory_order_relaxed);
   std::optional<Arrival> arrival;
   try {
     arrival = accept(std::move(*request), bytes);
@@ -98,8 +103,10 @@ void Feeder::Inside::push(std::uint64_t id, std::span<const std::byte> bytes) {
     break_down("no memory for a sample of " + std::to_string(bytes.size()) + " bytes");
   }
   const std::lock_guard lock(mutex);
-  note_source_read(bytes.size());
+  const Nanoseconds now = now_ns();
+  note_source_read(bytes.size(), now);
   if (arrival && !closed) {
+    arrival->since = now;
     arrivals.push_back(std::move(*arrival));
   } else {
     --in_flight;
@@ -109,9 +116,9 @@ void Feeder::Inside::push(std::uint64_t id, std::span<const std::byte> bytes) {
 }
 
 void Feeder::Inside::fail(std::uint64_t id, const std::string& why) {
-  const std::optional<Request> request = withdraw(id);
+  const std::optional<Request> request = withdraw(id, 0, 0);
   if (!request) return;
-  failed(request->slot, about(request->slot, why).what());
+  failed(request->slot, about(request->slot, why).what(), nullptr);
   const std::lock_guard lock(mutex);
   --in_flight;
   outgoing.notify_one();

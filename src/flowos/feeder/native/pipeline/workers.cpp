@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -14,30 +13,40 @@
 #include "pipeline/batch_builder.h"
 #include "pipeline/feeder.h"
 #include "pipeline/feeder_impl.h"
+#include "pipeline/stage_times.h"
 
 namespace flowos::feed {
 
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-Feeder::Inside::Away::Away(Inside& inside, std::uint32_t& there, bool waits,
+Feeder::Inside::Away::Away(Inside& inside, Worker& self, std::uint32_t& there, bool waits,
                            std::unique_lock<std::mutex>& lock)
-    : inside_(inside), there_(there), waits_(waits) {
+    : inside_(inside), times_(self.times), there_(there), waits_(waits) {
   ++there_;
-  if (waits_) --inside_.busy;
+  if (waits_) {
+    --inside_.busy;
+    inside_.outside.begin(times_.mark());
+    inside_.look();
+  }
   const bool wanted = inside_.another();
   lock.unlock();
   inside_.wake(wanted);
 }
 
 Feeder::Inside::Away::~Away() {
+  if (!waits_) times_.lap(Work::fetch);
   {
     const std::lock_guard lock(inside_.mutex);
-    if (bytes_ > 0) inside_.note_source_read(bytes_);
+    if (waits_) {
+      const Nanoseconds now = now_ns();
+      inside_.outside.end(times_.mark(), now);
+      times_.skip_to(now);
+    }
+    if (bytes_ > 0) inside_.note_source_read(bytes_, times_.mark());
     if (slept_) inside_.note_sleep(*slept_);
     --there_;
-    if (waits_) ++inside_.busy;
+    if (waits_) {
+      ++inside_.busy;
+      inside_.look();
+    }
   }
   inside_.room.notify_one();
 }
@@ -78,8 +87,9 @@ bool Feeder::Inside::another() {
 
 void Feeder::Inside::spawn() {
   const SignalsBlocked blocked;
+  ThreadTimes& its_times = *times.emplace_back(std::make_unique<ThreadTimes>());
   try {
-    threads.emplace_back([this] { run(); });
+    threads.emplace_back([this, &its_times] { run(its_times); });
   } catch (const std::system_error& error) {
     max_threads = threads.size();
     if (threads.empty()) {
@@ -89,15 +99,15 @@ void Feeder::Inside::spawn() {
   }
 }
 
-void Feeder::Inside::run() {
-  Worker self;
+void Feeder::Inside::run(ThreadTimes& its_times) {
+  Worker self(its_times);
   try {
     for (;;) {
       Errand errand = take(self);
       if (auto* slot = std::get_if<Slot>(&errand)) {
         fetch(self, *slot);
       } else if (auto* arrival = std::get_if<Arrival>(&errand)) {
-        finish(std::move(*arrival));
+        finish(self, std::move(*arrival));
       } else {
         return;
       }
@@ -108,13 +118,15 @@ void Feeder::Inside::run() {
 }
 
 Feeder::Inside::Errand Feeder::Inside::take(Worker& self) {
-  const double now = self.bytes_while_busy > 0 ? now_seconds() : 0.0;
   std::unique_lock lock(mutex);
-  if (self.bytes_while_busy > 0) cached.ended(now, std::exchange(self.bytes_while_busy, 0), busy);
+  if (self.bytes_while_busy > 0) {
+    cached.ended(seconds_of(self.times.mark()), std::exchange(self.bytes_while_busy, 0), busy);
+  }
   if (self.busy && (busy > cached.allowed() || !has_errand())) {
     self.busy = false;
     --busy;
   }
+  look();
   if (!self.busy) {
     ++idle;
     work.wait(lock, [&] {
@@ -125,11 +137,16 @@ Feeder::Inside::Errand Feeder::Inside::take(Worker& self) {
     if (closed) return {};
     self.busy = true;
     ++busy;
+    look();
+    self.times.skip_to(now_ns());
   }
   if (!arrivals.empty()) {
-    Errand errand = std::move(arrivals.front());
+    Arrival errand = std::move(arrivals.front());
     arrivals.pop_front();
     --in_flight;
+    const Nanoseconds now = now_ns();
+    arrivals_waited += now - errand.since;
+    self.times.skip_to(now);
     const bool wanted = another();
     lock.unlock();
     outgoing.notify_one();
@@ -146,9 +163,19 @@ Feeder::Inside::Errand Feeder::Inside::take(Worker& self) {
   return Slot{std::move(pending), number, sample};
 }
 
-void Feeder::Inside::note_source_read(std::uint64_t bytes) {
+void Feeder::Inside::look() {
+  using For = Waits::For;
+  For what = For::none;
+  if (started && !closed) {
+    const bool all_at_work = busy - in_room >= cached.allowed();
+    what = consumers == 0 ? For::nothing : all_at_work ? For::threads : For::reads;
+  }
+  if (consumer_waits.differs(what)) consumer_waits.turn(what, now_ns());
+}
+
+void Feeder::Inside::note_source_read(std::uint64_t bytes, Nanoseconds at) {
   constexpr double kLookAgainSeconds = 0.5;
-  const double now = now_seconds();
+  const double now = seconds_of(at);
   if (cache && now - shared_at > kLookAgainSeconds) {
     shared_at = now;
     source.set_most(cache->part_of(settings.max_in_flight));
@@ -167,21 +194,26 @@ void Feeder::Inside::note_sleep(bool slept) {
   if (sleeping_share > 0.2) source_sleeps = true;
 }
 
-void Feeder::Inside::arrived(const Slot& slot) {
-  if (slot.pending->arrived()) settle(slot.pending);
+void Feeder::Inside::arrived(const Slot& slot, ThreadTimes* its_times) {
+  if (slot.pending->arrived()) settle(slot.pending, its_times);
 }
 
-void Feeder::Inside::failed(const Slot& slot, const std::string& why) {
-  if (slot.pending->failed(slot.number, why)) settle(slot.pending);
+void Feeder::Inside::failed(const Slot& slot, const std::string& why, ThreadTimes* its_times) {
+  if (slot.pending->failed(slot.number, why)) settle(slot.pending, its_times);
 }
 
 // By the thread that brought the last sample.
-void Feeder::Inside::settle(const std::shared_ptr<Pending>& pending) {
+void Feeder::Inside::settle(const std::shared_ptr<Pending>& pending, ThreadTimes* its_times) {
   if (pending->discarded()) return;
+  const Nanoseconds began = now_ns();
   pending->settle(settings.on_error);
   pending->batch.writable = decoder != nullptr || cache == nullptr;
   sizes.note_batch(pending->filled());
+  const Nanoseconds now = now_ns();
+  if (its_times != nullptr) its_times->skip_to(now);
   const std::lock_guard lock(mutex);
+  settling += now - began;
+  pending->ready_since = now;
   pending->ready = true;
   if (ring.first() == pending) ready.notify_all();
 }

@@ -1,0 +1,141 @@
+"""What a feed says of its stages, and for which one all else waits."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+from prometheus_client import CollectorRegistry
+
+import flowos as fo
+from flowos.operations.feed import FeedCollector
+
+from .shared import content
+
+NAMES = [f"{number:03}.bin" for number in range(60)]
+READ_SECONDS = 0.004
+
+
+class Slow(MemoryFileSystem):  # type: ignore[misc]
+    """Files in memory, of which each takes its time."""
+
+    protocol = "slow"
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        stripped: str = super()._strip_protocol(path.removeprefix("slow://"))
+        return stripped
+
+    def cat_file(self, path: str, *args: Any, **how: Any) -> bytes:
+        time.sleep(READ_SECONDS)
+        data: bytes = super().cat_file(path, *args, **how)
+        return data
+
+
+@pytest.fixture
+def slow() -> Iterator[str]:
+    fsspec.register_implementation("slow", Slow, clobber=True)
+    fsspec.filesystem("slow").pipe({f"/data/{name}": content(name) for name in NAMES})
+    yield "slow://data"
+    MemoryFileSystem.store.clear()
+
+
+def binding(feed: fo.Feed, seconds_of_consumer: float = 0.0) -> str:
+    """What binds in the next epoch."""
+    feed.set_epoch(feed.next_epoch)
+    before = feed.stats()
+    for _ in feed:
+        time.sleep(seconds_of_consumer)
+    found = feed.stats().binding(before)
+    assert found
+    assert 0.05 <= found.share <= 1.0
+    return found.name
+
+
+def test_a_slow_source_binds_and_all_of_it_is_counted(slow: str) -> None:
+    with fo.Feed(slow, batch_size=6, max_in_flight=1) as feed:
+        assert binding(feed) == "fetch"
+        assert feed.stats().stage("list").samples == len(NAMES)
+    fetch, handed = (feed.stats().stage(name) for name in ("fetch", "hand_over"))
+    assert handed.samples == len(NAMES)
+    assert fetch.samples >= len(NAMES)
+    assert fetch.seconds >= READ_SECONDS * fetch.samples
+    assert fetch.queued_seconds > fetch.seconds  # five of a batch wait for the one before
+    assert feed.stats().stage("decode").samples == 0
+
+
+def test_what_is_cached_is_counted_once(data: Path, cache: Path) -> None:
+    size = sum(file.stat().st_size for file in data.rglob("*.jpg"))
+    with fo.Feed(data, cache, batch_size=10) as feed:
+        list(feed.epoch(0))
+        list(feed.epoch(1))
+    by_name = {stage.name: stage for stage in feed.stats().stages}
+    read_early = by_name["list"].bytes
+    assert read_early == feed.stats().source_bytes == size
+    assert by_name["cache_write"].samples == 0
+    assert by_name["hand_over"].samples == 200
+    assert by_name["fetch"].samples == feed.stats().cache_samples
+    assert by_name["fetch"].bytes == feed.stats().cache_bytes
+
+
+def test_a_slow_decode_function_binds(data: Path) -> None:
+    def decode(_: memoryview) -> int:
+        time.sleep(0.004)
+        return 0
+
+    with fo.Feed(data, batch_size=10, decode=decode, threads=1) as feed:
+        assert binding(feed) == "decode"
+        found = feed.stats().stage("decode")
+        assert found.samples == 100
+        assert found.bytes == sum(file.stat().st_size for file in data.rglob("*.jpg"))
+        assert found.seconds >= 0.4
+        assert found.queued_seconds > found.seconds
+
+
+def test_a_slow_consumer_binds(data: Path) -> None:
+    with fo.Feed(data, batch_size=10) as feed:
+        list(feed.epoch(0))
+        time.sleep(0.1)  # the next epoch is there
+        assert binding(feed, 0.02) == "consumer"
+        assert feed.stats().consumer_seconds >= 0.2
+
+
+def test_a_slow_source_before_a_quick_decode_function_binds(slow: str) -> None:
+    with fo.Feed(slow, batch_size=6, max_in_flight=1, decode=len, threads=1) as feed:
+        assert binding(feed) == "fetch"
+
+
+def samples_of(feed: fo.Feed) -> dict[tuple[str, str], float]:
+    registry = CollectorRegistry()
+    registry.register(FeedCollector([feed]))
+    return {
+        (sample.name, sample.labels.get("stage", "")): sample.value
+        for family in registry.collect()
+        for sample in family.samples
+        if family.type == "counter"
+    }
+
+
+def test_no_counter_of_prometheus_goes_back(slow: str, cache: Path) -> None:
+    with fo.Feed(slow, cache, batch_size=6, max_in_flight=4) as feed:
+        before = samples_of(feed)
+        for _ in range(2):
+            for _ in feed:
+                now = samples_of(feed)
+                assert all(now[name] >= value for name, value in before.items())
+                before = now
+    assert all(samples_of(feed)[name] >= value for name, value in before.items())
+    assert before["flowos_feed_stage_seconds_total", "fetch"] > 0
+    assert before["flowos_feed_stage_bytes_total", "hand_over"] > 0
+    assert ("flowos_feed_consumer_seconds_total", "") in before
+
+
+def test_the_stats_say_it_in_words(slow: str) -> None:
+    with fo.Feed(slow, batch_size=6, max_in_flight=1) as feed:
+        list(feed.epoch(0))
+    assert "hand_over " in str(feed.stats())
+    assert "s (60 samples)" in str(feed.stats())
+    assert str(feed.stats()).endswith("%")
