@@ -63,5 +63,11 @@ def options_of(case: Case, *names: str) -> Argv:
     return tuple(word for pair in pairs for word in pair)
 
 
+def library_threads(number: str) -> Pairs:
+    """Variables by which BLAS libraries take this number of threads."""
+    names = ("OMP", "OPENBLAS", "BLIS", "MKL")
+    return (*((f"{name}_NUM_THREADS", number) for name in names), ("MKL_DYNAMIC", "FALSE"))
+
+
 def counted(number: str, noun: str) -> str:
     return f"{number} {noun}" if number == "1" else f"{number} {noun}s"
