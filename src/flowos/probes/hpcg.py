@@ -27,6 +27,7 @@ from flowos.probes._cores import (
     build_for,
     core_sets,
     library_threads,
+    native_flag,
     on_cores,
     options_of,
 )
@@ -154,8 +155,7 @@ def _side(all_bytes: int, cores: int) -> int:
 
 
 def _own(compiler: Compiler, facts: Facts, effort: Effort, size: int) -> Case:
-    native = "-mcpu=native" if facts.architecture == "aarch64" else "-march=native"
-    details: Pairs = (("seconds", str(SECONDS[effort])), ("native", native))
+    details: Pairs = (("seconds", str(SECONDS[effort])), ("native", native_flag(facts)))
     levels = (("solver", OWN), ("size", str(size)))
     return on_cores("hpcg", compiler, core_sets(facts)[-1], levels=levels, details=details)
 
@@ -176,7 +176,8 @@ def _installed(tool: Tool, facts: Facts, effort: Effort, size: int) -> Case:
 def _program_of_xhpcg(case: Case, limit_seconds: float) -> Program:
     """It reads the size of a rank and its time from hpcg.dat, as all its versions do."""
     size, threads = case.level("size"), case.detail("threads")
-    given = f"HPCG benchmark input file\nwritten by FlowOS\n{size} {size} {size}\n{case.detail('seconds')}\n"
+    lines = ("HPCG benchmark input file", "written by FlowOS", f"{size} {size} {size}")
+    given = "\n".join((*lines, case.detail("seconds"))) + "\n"
     shows = "HPCG-Benchmark*.txt HPCG-Benchmark*.yaml"
     return Program(
         argv=in_own_folder((case.detail("program"),), reads="hpcg.dat", text=given, shows=shows),
