@@ -4,7 +4,7 @@ import re
 
 from flowos.model import Exited, MeasureError, Outcome, Reading, Unmeasured
 
-_RATING = re.compile(r"HPCG result is (?P<said>VALID|INVALID)[^=:\n]*[=:] *(?P<rate>\S*)")
+_RATING = re.compile(r"HPCG result is[ =:]*(?P<said>VALID|INVALID)(?:[^=:\n]*[=:] *(?P<rate>\S*))?")
 _VERSION = re.compile(r"HPCG-Benchmark version *[=:] *(\S+)|^version *[=:] *(\S+)", re.MULTILINE)
 _RESIDUAL = re.compile(r"Scaled residual mean *[=:] *(\S+)")
 _FAILED = re.compile(r"^(?P<test>[^:=\n]+)(?:::| *:\s+)Result *[=:] *FAILED", re.MULTILINE)

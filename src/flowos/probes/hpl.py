@@ -141,10 +141,11 @@ def sizes_for(facts: Facts, effort: Effort) -> tuple[int, ...]:
     """1000, 2000, 4000 .., as memory allows; with full effort the N that takes 80 % of it."""
     memory = MEMORY_SHARE[effort] * (facts.usable_memory_bytes or 8 << 30)
     most = min(MOST_N[effort], math.isqrt(int(memory / 8)))
-    doubled = [1000 << i for i in range(12) if 1000 << i <= most]
-    if effort == "full":
+    before = most // 2 if effort == "full" else most
+    doubled = [1000 << i for i in range(12) if 1000 << i <= before]
+    if effort == "full" and most >= ROUND_N:
         doubled.append(most // ROUND_N * ROUND_N)
-    return tuple(sorted(set(doubled))) or (max(1, most),)
+    return tuple(doubled) or (max(1, most),)
 
 
 def _libraries(facts: Facts, effort: Effort) -> tuple[Blas, ...]:

@@ -16,7 +16,7 @@ UNTRUSTED = "!"
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Numbers by row and column; not every pair need have one."""
+    """Numbers by row and column; not every pair need have one. low, high: of those above zero."""
 
     title: str
     row_axis: str
@@ -25,6 +25,8 @@ class Matrix:
     columns: tuple[str, ...]
     cells: Mapping[tuple[str, str], Measurement]
     scale: Scale
+    low: float
+    high: float
 
     @property
     def heading(self) -> str:
@@ -38,10 +40,9 @@ class Matrix:
 
     def shade(self, m: Measurement) -> int:
         """0 for the smallest number, SHADES - 1 for the largest, by the ratio between them."""
-        values = [each.value for each in self.cells.values() if each.value > 0]
-        if m.value <= 0 or min(values) == max(values):
+        if m.value <= 0 or self.low == self.high:
             return 0
-        part = math.log(m.value / min(values)) / math.log(max(values) / min(values))
+        part = math.log(m.value / self.low) / math.log(self.high / self.low)
         return round(part * (SHADES - 1))
 
     def lines(self) -> Iterator[tuple[str, ...]]:
@@ -63,6 +64,7 @@ def matrix_of(panel: Panel) -> Matrix:
         for line in (*panel.lines, *panel.context)
         for x, m in line.points
     }
+    values = [m.value for m in cells.values() if m.value > 0]
     return Matrix(
         title=panel.chart.title + (f", {panel.title}" if panel.title else ""),
         row_axis=axis,
@@ -71,6 +73,8 @@ def matrix_of(panel: Panel) -> Matrix:
         columns=in_order(column for _, column in cells),
         cells=cells,
         scale=panel.scale,
+        low=min(values, default=0.0),
+        high=max(values, default=0.0),
     )
 
 

@@ -267,7 +267,7 @@ static void measure(struct problem *problem, const integer *sizes, int count, do
   for (int i = 0; i < count; i++) {
     problem->n = sizes[i];
     const double left = until - fm_seconds();
-    const int in_time = !rate || operations(sizes[i]) / rate < left;
+    const int in_time = rate == 0 || operations(sizes[i]) / rate < left;
     if (sizes[i] <= most && in_time) measure_size(problem, left, &rate, notes);
   }
 }
