@@ -9,7 +9,7 @@ STARTS = {"openmpi": ("openmpi",), "mpich": ("mpich", "intel", "mvapich")}
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class RankLayout:
     """So many ranks by this MPI, or one of many threads if no mpirun fits the program."""
 
     ranks: int
@@ -24,11 +24,11 @@ class Started:
         return (("ranks", str(self.ranks)), ("threads", str(self.threads)), *started)
 
 
-def ranks_of(tool: Tool, facts: Facts, cores: int) -> Started:
+def ranks_of(tool: Tool, facts: Facts, cores: int) -> RankLayout:
     """A rank on each core."""
     families = STARTS.get(tool.mpi, ())
     mpi = next((mpi for mpi in facts.mpis if mpi.family in families), None)
-    return Started(1, cores, None) if mpi is None else Started(cores, 1, mpi)
+    return RankLayout(1, cores, None) if mpi is None else RankLayout(cores, 1, mpi)
 
 
 def process_grid(ranks: int) -> tuple[int, int]:

@@ -29,9 +29,10 @@ from flowos.probes.hpl import NO_BLAS, Hpl, sizes_for
 MakeNode = Callable[..., Facts]
 DATA = Path(__file__).parents[2] / "data/hpl"
 PROBE = Hpl()
-OPENBLAS, BLIS, NETLIB = (
-    Blas(name=name, family=family, version="1", path=PurePath(f"/usr/lib/lib{name}.so"))
-    for name, family in (("numpy", "openblas"), ("blis", "blis"), ("netlib", "other"))
+OPENBLAS = Blas(name="numpy", family="openblas", version="1", path=PurePath("/usr/lib/libnumpy.so"))
+BLIS, NETLIB = (
+    replace(OPENBLAS, name="blis", family="blis"),
+    replace(OPENBLAS, name="netlib", family="other"),
 )
 XHPL = Tool(name="xhpl", version="", path=PurePath("/opt/xhpl"), mpi="mpich")
 INTEL = Mpi(
