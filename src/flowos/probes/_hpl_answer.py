@@ -9,11 +9,11 @@ THRESHOLD = 16.0
 BLOCK = 192
 
 _LINE = re.compile(
-    r"^W[RC]\w+ +(?P<n>\d+) +(?P<nb>\d+) +\d+ +\d+ +[\d.]+ +(?P<rate>[\d.]+(e[+-]\d+)?)\s*$"
+    r"^W[RC]\w+ +(?P<n>\d+) +(?P<nb>\d+) +\d+ +\d+ +[\d.]+ +(?P<rate>\d+\.\d+(e[+-]\d+)?)\s*$"
 )
 _RESIDUAL = re.compile(
     re.escape("||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=")
-    + r" *(?P<residual>\S+) \.+ (?P<said>PASSED|FAILED)"
+    + r" *(?P<residual>-?(nan|inf|\d+\.\d+(e[+-]\d+)?)) \.+ (?P<said>PASSED|FAILED)"
 )
 _REFUSED = re.compile(r"HPL ERROR.*?>>> *(.+?) *<<<", re.DOTALL)
 
@@ -81,7 +81,7 @@ def _answer(text: str, n: int) -> tuple[Reading, ...] | Unmeasured:
     checked = next((m for line in lines if (m := _RESIDUAL.match(line))), None)
     if ran is None or checked is None:
         raise MeasureError(f"xhpl's answer for N {n} cannot be read: {text[-300:]!r}")
-    residual, rate = _number(checked["residual"]), float(ran["rate"]) * 1e9
+    residual, rate = float(checked["residual"]), float(ran["rate"]) * 1e9
     if checked["said"] != "PASSED" or not residual < THRESHOLD:
         return Unmeasured(
             reason=f"xhpl's solution for N {n} did not pass: its scaled residual is"
@@ -99,11 +99,3 @@ def _answer(text: str, n: int) -> tuple[Reading, ...] | Unmeasured:
             notes=notes,
         ),
     )
-
-
-def _number(word: str) -> float:
-    """NaN for a word that is none, as HPL prints one for an answer that is not a number."""
-    try:
-        return float(word)
-    except ValueError:
-        return float("nan")

@@ -154,9 +154,7 @@ def _pair(reading: Reading) -> str:
 
 
 def _distance(a: LogicalCpu, b: LogicalCpu, cache: Mapping[int, int]) -> str:
-    """The smallest thing that both share."""
-    if a.core == b.core:
-        return "core"
+    """The smallest thing that two cores share."""
     if cache[a.number] == cache[b.number]:
         return "cache"
     return "socket" if a.socket == b.socket else "machine"
