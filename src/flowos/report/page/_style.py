@@ -63,7 +63,9 @@ _SHADES = "".join(
 )
 _HEAT = (
     ".heat{width:auto;print-color-adjust:exact;-webkit-print-color-adjust:exact}"
-    ".heat th,.heat td{padding:4px 8px;border-left:1px solid var(--rule)}"
+    ".heat th,.heat td{padding:4px 7px;border-left:1px solid var(--rule)}"
+    ".chart:has(.heat){grid-column:1/-1}.alone figure:has(.heat){max-width:none}"
+    ".scroll:has(.heat){width:fit-content}"
     ".heat tbody th{position:sticky;left:0;background:var(--card)}"
 )
 
