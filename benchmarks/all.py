@@ -17,6 +17,7 @@ NAMES = (
     "programs",
     "stream",
     "gemm",
+    "linpack",
     "mpi",
     "fio",
     "parallel_files",

@@ -175,6 +175,16 @@ def test_a_caching_wrapper_is_no_compiler(tmp_path: Path) -> None:
     assert run("collect_software.py", PATH=str(tmp_path))["compilers"] == []
 
 
+def test_an_installed_benchmark_is_looked_at_and_not_run(tmp_path: Path) -> None:
+    script(tmp_path, "xhpl", "echo ran > ran; sleep 60")
+    (tmp_path / "xhpcg").symlink_to(sys.executable)
+    answer = run("collect_software.py", PATH=f"{tmp_path}:/usr/bin")
+    found = {e["name"]: e for e in answer["tools"]}
+    assert "not a dynamic executable" in found["xhpl"]["loads"]
+    assert "libc.so" in found["xhpcg"]["loads"]
+    assert found["xhpl"]["fails"] == found["xhpcg"]["fails"] == ""
+
+
 def test_an_mpi_whose_headers_are_gone_is_left_out(tmp_path: Path) -> None:
     script(
         tmp_path, "mpicc.mpich", 'case "$*" in *.c*) echo "mpi.h: No such file" >&2; exit 1; esac'

@@ -51,7 +51,7 @@ def test_memory_of_this_node_can_be_bound(built: Built) -> None:
 def test_a_line_goes_from_core_to_core(built: Built, compiler: str) -> None:
     words = ("--pairs", f"{TWO},{TWO}", "--repetitions", "3")
     found = readings(built.program(compiler, "core_latency"), *words)
-    assert [r["levels"]["pair"] for r in found] == [TWO, TWO]
+    assert ["-".join(r["levels"].values()) for r in found] == [TWO, TWO]
     assert all(1e-9 < min(r["values"]) < 1e-3 for r in found)
 
 

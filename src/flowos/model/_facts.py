@@ -79,11 +79,12 @@ class Blas:
 
 @dataclass(frozen=True, kw_only=True)
 class Tool:
-    """A program that a probe runs (fio, likwid-bench)."""
+    """A program that a probe runs (fio, xhpl). mpi: family of the MPI whose library it loads."""
 
     name: str
     version: str
     path: PurePath
+    mpi: Literal["", "openmpi", "mpich"] = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -328,12 +328,13 @@ class Chart:
     """How a probe's numbers are drawn, as data.
 
     A curve has `x` (an axis whose levels are numbers) and one line per combination of `series`
-    axes; bars have one group per level of `x`. `metrics` share one unit and one y axis. `facets`
-    draw one panel per combination of these axes.
+    axes; bars have one group per level of `x`; a matrix has a column for each level of `x` and a
+    row for each of its one series. `metrics` share one unit and one y axis. `facets` draw one panel
+    per combination of these axes.
     """
 
     title: str
-    kind: Literal["curve", "bars"]
+    kind: Literal["curve", "bars", "matrix"]
     x: str
     metrics: tuple[str, ...]
     series: tuple[str, ...] = ()

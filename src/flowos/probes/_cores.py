@@ -63,5 +63,16 @@ def options_of(case: Case, *names: str) -> Argv:
     return tuple(word for pair in pairs for word in pair)
 
 
+def native_flag(facts: Facts) -> str:
+    """The compiler's flag for all instructions that this processor has."""
+    return "-mcpu=native" if facts.architecture == "aarch64" else "-march=native"
+
+
+def library_threads(number: str) -> Pairs:
+    """Variables by which BLAS libraries take this number of threads."""
+    names = ("OMP", "OPENBLAS", "BLIS", "MKL")
+    return (*((f"{name}_NUM_THREADS", number) for name in names), ("MKL_DYNAMIC", "FALSE"))
+
+
 def counted(number: str, noun: str) -> str:
     return f"{number} {noun}" if number == "1" else f"{number} {noun}s"

@@ -132,10 +132,18 @@ def tools_of(entries: Sequence[Entry]) -> tuple[Tool, ...]:
             name=word(entry, "name"),
             version=version_in(word(entry, "says")),
             path=PurePath(word(entry, "path")),
+            mpi=_linked_mpi(word(entry, "loads")),
         )
         for entry in entries
         if works(entry)
     )
+
+
+def _linked_mpi(loads: str) -> Literal["", "openmpi", "mpich"]:
+    """MVAPICH's and Intel's libraries have the name of MPICH's: what one starts, each starts."""
+    if re.search(r"\blibmpi\.so\.[2-9]\d\b", loads):
+        return "openmpi"
+    return "mpich" if re.search(r"\blibmpi(ch)?\.so\.12\b", loads) else ""
 
 
 def cuda_of(entries: Sequence[Entry]) -> tuple[CudaDevice, ...]:

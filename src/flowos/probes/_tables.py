@@ -13,6 +13,8 @@ from flowos.probes.gemm import Gemm
 from flowos.probes.gpu_copy import GpuCopy
 from flowos.probes.gpu_gemm import GpuGemm
 from flowos.probes.gpu_stream import GpuStream
+from flowos.probes.hpcg import Hpcg
+from flowos.probes.hpl import Hpl
 from flowos.probes.kernels import Kernels
 from flowos.probes.memory_latency import MemoryLatency
 from flowos.probes.metadata import Metadata
@@ -33,9 +35,11 @@ PROBES: tuple[Probe, ...] = (
     MemoryLatency(),
     CoreLatency(),
     Gemm(),
+    Hpl(),
     Stream(),
     MpiPairs(),
     Solve(),
+    Hpcg(),
     Fio(),
     ParallelIo(),
     Metadata(),

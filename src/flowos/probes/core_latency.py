@@ -1,30 +1,44 @@
 """Latency from core to core: how long a cache line takes from one to another."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import combinations
 
 from flowos.model import (
     Case,
     Chart,
+    Effort,
     Facts,
     LogicalCpu,
     MeasurementRequest,
+    Outcome,
+    Reading,
     Unmeasured,
 )
-from flowos.probes._base import Headline, Probe, ProbeInfo, Program, best_compiler
+from flowos.probes._base import (
+    Headline,
+    Probe,
+    ProbeInfo,
+    Program,
+    best_compiler,
+    read_answer,
+)
 from flowos.probes._cores import NO_COMPILER, build_for, remembered
 
-MOST_PAIRS = {"quick": 2, "normal": 4, "full": 32}
-"""Of each distance."""
+MOST_CORES = {"quick": 8, "normal": 16, "full": 128}
+"""Of the matrix: each pair of them is measured."""
+MOST_SIBLINGS = {"quick": 2, "normal": 4, "full": 32}
+"""Pairs of hardware threads of one core."""
 
 DISTANCES = ("core", "cache", "socket", "machine")
 """What two hardware threads share: a core, the last-level cache, a socket, the machine."""
 
 
 class CoreLatency(Probe):
-    """Metric latency (second) by distance and pair: half of a round trip of one cache line.
+    """Metric latency (second) by distance: half of a round trip of one cache line.
 
-    Two pinned threads write the line by turns. Few pairs of each distance are taken, spread over
-    the machine; with full effort more.
+    Two pinned threads write the line by turns. Pairs of cores have axes `from` and `to`, which make
+    a matrix; siblings of one core have the axis `pair`, as they are outside of it.
     """
 
     info = ProbeInfo(
@@ -33,14 +47,24 @@ class CoreLatency(Probe):
         charts=(
             Chart(
                 title="A cache line from core to core",
-                kind="bars",
-                x="pair",
+                kind="matrix",
+                x="to",
                 metrics=("latency",),
-                series=("distance",),
-                x_label="two hardware threads",
+                series=("from",),
                 y_label="second",
                 ceilings=False,
-                about="Half of a round trip of one cache line, by what both threads share.",
+                about="Half of a round trip of one cache line between the first hardware threads of"
+                " two cores. A pair is measured once.",
+            ),
+            Chart(
+                title="A cache line by what both threads share",
+                kind="bars",
+                x="distance",
+                metrics=("latency",),
+                x_label="distance",
+                y_label="second",
+                ceilings=False,
+                about="The fastest pair of each distance.",
             ),
         ),
         headlines=(
@@ -57,7 +81,7 @@ class CoreLatency(Probe):
             return Unmeasured(
                 reason=f"two threads that wait busily need two cores, here are {facts.quota_cpus}"
             )
-        pairs = pairs_by_distance(facts, MOST_PAIRS[request.effort])
+        pairs = pairs_by_distance(facts, request.effort)
         if not pairs:
             return Unmeasured(reason="two hardware threads are needed, here is one")
         return tuple(
@@ -82,36 +106,55 @@ class CoreLatency(Probe):
             argv=("--pairs", case.detail("pairs"), "--repetitions", repetitions),
             build=build_for(case, "core_latency.c", ("-O2", "-pthread")),
             cores=2,
+            limit_seconds=60 + 10 * self.seconds(case),
         )
 
-
-def pairs_by_distance(facts: Facts, most: int) -> Mapping[str, list[tuple[int, int]]]:
-    """At most so many pairs of each distance that there is, the nearest first."""
-    found: dict[str, list[tuple[int, int]]] = {}
-    for distance in DISTANCES:
-        pairs = list(_pairs(facts, distance))
-        step = max(1, len(pairs) // most)
-        if pairs:
-            found[distance] = pairs[::step][:most]
-    return found
+    def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
+        readings = read_answer(outcome)
+        if isinstance(readings, Unmeasured) or case.level("distance") != "core":
+            return readings
+        return tuple(replace(each, levels=(("pair", _pair(each)),)) for each in readings)
 
 
-def _pairs(facts: Facts, distance: str) -> Iterator[tuple[int, int]]:
-    """A thread and the first one at this distance, for each thread that has one."""
+def pairs_by_distance(facts: Facts, effort: Effort) -> Mapping[str, list[tuple[int, int]]]:
+    """Some siblings of a core, and all pairs of the cores of the matrix, the nearest first."""
     cache = _last_cache_of(facts)
-    cores = facts.one_per_core
-    cpus = sorted(facts.usable, key=lambda cpu: cpu.number) if distance == "core" else cores
-    for i, a in enumerate(cpus):
-        for b in cpus[i + 1 :]:
-            if _distance(a, b, cache) == distance:
-                yield a.number, b.number
-                break
+    siblings = _siblings(facts)
+    found: dict[str, list[tuple[int, int]]] = {distance: [] for distance in DISTANCES}
+    found["core"] = _spread(siblings, MOST_SIBLINGS[effort])
+    for a, b in combinations(_matrix_cores(facts, MOST_CORES[effort], cache), 2):
+        found[_distance(a, b, cache)].append((a.number, b.number))
+    return {distance: pairs for distance, pairs in found.items() if pairs}
+
+
+def _siblings(facts: Facts) -> list[tuple[int, int]]:
+    """The first two hardware threads of each core that has two."""
+    of_core: dict[int, list[int]] = {}
+    for cpu in sorted(facts.usable, key=lambda cpu: cpu.number):
+        of_core.setdefault(cpu.core, []).append(cpu.number)
+    return [(threads[0], threads[1]) for threads in of_core.values() if len(threads) > 1]
+
+
+def _matrix_cores(facts: Facts, most: int, cache: Mapping[int, int]) -> list[LogicalCpu]:
+    """All cores, or neighbours two by two, spread over sockets and caches; by number."""
+    cores = sorted(facts.one_per_core, key=lambda c: (c.socket, cache[c.number], c.number))
+    if len(cores) > most:
+        places = [i * len(cores) // (most // 2) for i in range(most // 2)]
+        cores = [cores[place + i] for place in places for i in (0, 1)]
+    return sorted(cores, key=lambda cpu: cpu.number)
+
+
+def _spread(pairs: list[tuple[int, int]], most: int) -> list[tuple[int, int]]:
+    step = max(1, len(pairs) // most)
+    return pairs[::step][:most]
+
+
+def _pair(reading: Reading) -> str:
+    return "-".join(level for _, level in reading.levels)
 
 
 def _distance(a: LogicalCpu, b: LogicalCpu, cache: Mapping[int, int]) -> str:
-    """The smallest thing that both share."""
-    if a.core == b.core:
-        return "core"
+    """The smallest thing that two cores share."""
     if cache[a.number] == cache[b.number]:
         return "cache"
     return "socket" if a.socket == b.socket else "machine"

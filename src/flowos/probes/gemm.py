@@ -32,8 +32,16 @@ from flowos.probes._base import (
     read_answer,
     with_details,
 )
-from flowos.probes._cores import NO_COMPILER, build_for, core_sets, counted, on_cores
+from flowos.probes._cores import (
+    NO_COMPILER,
+    build_for,
+    core_sets,
+    counted,
+    library_threads,
+    on_cores,
+)
 from flowos.probes._env_charts import env_curve
+from flowos.probes._left_out import sizes_left_out
 from flowos.probes._nominal import nominal_arithmetic
 from flowos.probes._worth import Worth
 
@@ -150,10 +158,7 @@ class Gemm(Probe):
         return Program(
             argv=tuple(word for option, value in given if value for word in (f"--{option}", value)),
             build=build_for(case, "gemm.c", ("-O2", "-pthread"), ("-ldl", "-lm")),
-            variables=(
-                *((f"{name}_NUM_THREADS", threads) for name in ("OMP", "OPENBLAS", "BLIS", "MKL")),
-                ("MKL_DYNAMIC", "FALSE"),
-            ),
+            variables=library_threads(threads),
             cores=int(threads),
             limit_seconds=60 + 5 * float(case.detail("seconds")),
             opens=(case.detail("library"),),
@@ -208,7 +213,7 @@ class Gemm(Probe):
         return (compared_case(self, case, ("cores",), stack),)
 
     def left_out(self, measured: Sequence[Measurement]) -> tuple[tuple[Case, Unmeasured], ...]:
-        return left_out(measured)
+        return sizes_left_out(measured, TYPES, _no_time)
 
     def advice(
         self,
@@ -266,26 +271,6 @@ def _case(
     )
     levels = (("library", library.name), ("isa", point.isa))
     return on_cores("gemm", compiler, point.cpus, levels=levels, details=details)
-
-
-def left_out(measured: Iterable[Measurement]) -> tuple[tuple[Case, Unmeasured], ...]:
-    """The requested sizes that a program had no time for, as cases with several n."""
-    done: dict[Pairs, set[tuple[str, str]]] = {}
-    cases: dict[Pairs, Case] = {}
-    for m in measured:
-        levels = tuple(pair for pair in m.case.levels if pair[0] not in ("type", "n"))
-        done.setdefault(levels, set()).add((m.case.level("type"), m.case.level("n")))
-        cases.setdefault(levels, m.case)
-    return tuple(
-        (Case("gemm", (*levels, ("type", type_), ("n", ", ".join(sizes)))), _no_time(case))
-        for levels, case in cases.items()
-        for type_ in TYPES
-        if (sizes := [n for n in _asked(case) if (type_, n) not in done[levels]])
-    )
-
-
-def _asked(case: Case) -> list[str]:
-    return [n for n in case.detail("sizes").split(",") if n]
 
 
 def _no_time(case: Case) -> Unmeasured:

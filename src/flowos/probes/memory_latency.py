@@ -54,7 +54,7 @@ class MemoryLatency(Probe):
             ),
             Chart(
                 title="Latency from a NUMA node to the memory of another",
-                kind="bars",
+                kind="matrix",
                 x="memory_node",
                 metrics=(MEMORY,),
                 series=("cpu_node",),

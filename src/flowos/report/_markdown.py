@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from flowos.model import Measurement, Verdict
 from flowos.report._comparison_table import doubted, grouped, known, rounds_of, summary
+from flowos.report._matrix import matrices_of
 from flowos.report._panels import headlines_of
 from flowos.report._report import Report
 from flowos.report._words import (
@@ -40,6 +41,7 @@ def markdown(book: Report) -> str:
         _gaps,
         _findings,
         _verdicts,
+        _matrices,
         _numbers,
         _facts,
     )
@@ -135,6 +137,12 @@ def _numbers(book: Report) -> Iterator[str]:
             if m.case.probe == probe
         ]
         yield from _section(titles.get(probe, probe), ("case", "metric", "n", *_NUMBER), rows)
+
+
+def _matrices(book: Report) -> Iterator[str]:
+    for matrix in matrices_of(book):
+        rows = [(row, *cells) for row, cells in zip(matrix.rows, matrix.lines(), strict=True)]
+        yield from _section(matrix.heading, (matrix.corner, *matrix.columns), rows)
 
 
 def _facts(book: Report) -> Iterator[str]:

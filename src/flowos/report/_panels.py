@@ -203,6 +203,8 @@ def _panel(
 
 
 def _can_be_drawn(m: Measurement, chart: Chart) -> bool:
+    if chart.kind == "matrix" and not all(m.case.level(a) for a in (chart.x, *chart.series)):
+        return False
     x = as_number(m.case.level(chart.x))
     if chart.kind == "curve" and (x is None or (chart.log_x and x <= 0)):
         return False

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from flowos.model import Verdict
 from flowos.plan import Outcome
 from flowos.report._comparison_table import lines_of
+from flowos.report._matrix import Matrix, matrices_of
 from flowos.report._panels import headlines_of
 from flowos.report._report import HeadlineNumber, Report
 from flowos.report._runs import lines_of_runs
@@ -25,7 +26,7 @@ from flowos.report._words import (
     why_of,
     worth_of,
 )
-from flowos.report._wrap import safe, wrapped
+from flowos.report._wrap import WIDTH, safe, wrapped
 
 _COLUMNS = ("", "number", "middle half", "of measured ceiling", "of nominal", "trust")
 _MOST_DOUBTS = 10
@@ -40,6 +41,7 @@ def text(book: Report) -> str:
         _doubts,
         _gaps,
         _findings,
+        _matrices,
         _worth,
     )
     if book.run.request.commands and not book.run.environments:
@@ -116,6 +118,25 @@ def _headlines(book: Report) -> Iterator[str]:
     yield ""
     yield from wrapped(rule_of(book.run))
     yield ""
+
+
+def _matrices(book: Report) -> Iterator[str]:
+    for matrix in matrices_of(book):
+        yield matrix.heading
+        yield from wrapped(f"rows: {matrix.row_axis}, columns: {matrix.column_axis}", "  ")
+        yield from _lines_of_matrix(matrix)
+        yield ""
+
+
+def _lines_of_matrix(matrix: Matrix) -> Iterator[str]:
+    rows = [(row, *cells) for row, cells in zip(matrix.rows, matrix.lines(), strict=True)]
+    table = [("", *matrix.columns), *rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    if sum(widths) + 2 * len(widths) > WIDTH:
+        yield f"  {len(matrix.rows)} x {len(matrix.columns)} numbers: see the page or Markdown"
+        return
+    for row in table:
+        yield "  " + "  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)).rstrip()
 
 
 def _used_columns(rows: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:

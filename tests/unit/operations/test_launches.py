@@ -25,6 +25,12 @@ def test_a_program_is_alone_on_the_node_and_its_scratch_folder_is_named_in_its_w
     assert dict(launch.variables)["A"] == "b"
 
 
+def test_an_mpi_program_that_is_installed_is_started_by_its_own_words() -> None:
+    bare = bare_on(here(), NOWHERE, Path("/f"), PurePath("/s"))
+    program = Program(argv=("/usr/bin/xhpl", "x"), ranks=2, mpi_family="openmpi", mpirun="mpirun")
+    assert words_in(bare, program, BinaryCache(bare.folder)) == ("/usr/bin/xhpl", "x")
+
+
 def test_the_same_binary_gets_no_libraries_of_ours_and_no_variables_of_the_environment() -> None:
     bare = replace(bare_on(here(), NOWHERE, Path("/f"), PurePath("/s")), binary="same")
     names = {name for name, _ in bare.launch(("x",), Program(argv=())).variables}

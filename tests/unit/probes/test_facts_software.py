@@ -154,6 +154,22 @@ def test_a_tool_that_does_not_answer_is_missing() -> None:
     assert remedies(broken)["fio"] == "sudo apt install fio"
 
 
+@pytest.mark.parametrize(
+    ("loads", "family"),
+    [
+        ("libmpi.so.40 => /lib/x86_64-linux-gnu/libmpi.so.40 (0x0)", "openmpi"),
+        ("libmpich.so.12 => /usr/lib/libmpich.so.12 (0x0)", "mpich"),
+        ("libmpi.so.12 => /opt/intel/libmpi.so.12 (0x0)", "mpich"),
+        ("not a dynamic executable", ""),
+    ],
+)
+def test_the_mpi_of_an_installed_program_is_that_of_its_library(loads: str, family: str) -> None:
+    xhpl = {"name": "xhpl", "path": "/usr/bin/xhpl", "loads": loads, "fails": ""}
+    tool = facts(tools=[xhpl]).tool("xhpl")
+    assert tool is not None
+    assert tool.mpi == family
+
+
 def test_of_a_long_complaint_the_first_line_that_says_what_is_wrong_is_named() -> None:
     def complaint(fails: str) -> str:
         found = facts(compilers=[compiler("/usr/bin/gcc-12", FSF, fails=fails)])

@@ -18,7 +18,7 @@ from flowos.model import (
     Trust,
     Unmeasured,
 )
-from flowos.probes.gemm import DEFAULT, SECONDS, Gemm, left_out, slow_defaults
+from flowos.probes.gemm import DEFAULT, SECONDS, Gemm, slow_defaults
 
 MakeNode = Callable[..., Facts]
 CasesOf = Callable[..., tuple[Case, ...]]
@@ -309,7 +309,7 @@ def test_sizes_without_time_are_named_with_the_reason_and_the_remedy() -> None:
     given = {"sizes": "256,2048,4096", "seconds": "1.80"}
     sizes = [measured(DEFAULT, 1e9, n=n, **given) for n in ("256", "2048")]
     wide = [measured("avx2", 1e9, n=n, **given) for n in ("256", "2048", "4096")]
-    gaps = left_out((*sizes, *wide, SKYLAKEX))
+    gaps = PROBE.left_out((*sizes, *wide, SKYLAKEX))
     assert {(c.level("isa"), c.level("type")): c.level("n") for c, _ in gaps} == {
         (DEFAULT, "f64"): "4096",
         (DEFAULT, "f32"): "256, 2048, 4096",

@@ -16,8 +16,8 @@ _LIMIT_SECONDS = 30.0
 
 def words_in(place: PreparedEnvironment, program: Program, cache: BinaryCache) -> Argv:
     """The command line of a program there, compiled if needed. Raises FlowosError if that fails."""
-    if program.mpi_family:
-        return _mpi_words(place, program, cache)
+    if program.mpi_family and program.build:
+        return _mpi_words(place, program, program.build, cache)
     if program.script:
         return (program.argv[0], str(cache.script(program.script)), *program.argv[1:])
     if place.binary == "own":
@@ -44,13 +44,14 @@ def _with_siblings(libraries: tuple[Path, ...]) -> tuple[Path, ...]:
     return tuple(dict.fromkeys((*libraries, *parts)))
 
 
-def _mpi_words(place: PreparedEnvironment, program: Program, cache: BinaryCache) -> Argv:
+def _mpi_words(
+    place: PreparedEnvironment, program: Program, build: Build, cache: BinaryCache
+) -> Argv:
     """The command line of an MPI program, which always uses the environment's MPI."""
-    assert program.build is not None
     if place.binary == "own":
-        binary = _own_binary(place, program.build, cache)
+        binary = _own_binary(place, build, cache)
     else:
-        binary = cache.alone(cache.built(program.build))
+        binary = cache.alone(cache.built(build))
     if place.env.image is not None:
         _check_mpi_program(place, program, binary)
     return (str(binary), *program.argv)

@@ -8,7 +8,8 @@ output, and in "fails" the error message if it did not work ("" if it did).
   mpis       compiler, mpirun, shows (the command that the wrapper stands for), says, fails, cxx
              (the C++ compiler, if it made a program)
   libraries  path, says, fails, symbol, integer_bytes: BLAS, opened by open_blas.py in a child
-  tools      name, path, says, fails; "torch", "numpy", "cupy": a Python that has this package
+  tools      name, path, says or loads (libraries), fails; "torch", "numpy", "cupy": a Python that
+             has this package
   cuda       the GPUs, as cuda_devices.py says them in a child
 --deps DIR also looks below DIR/usr. Every command has a limit, and so has the whole.
 """
@@ -57,6 +58,8 @@ TOOLS = (
     ("chromium", ("chromium", "chromium-browser", "google-chrome"), "--version"),
     ("perf", ("perf",), "--version"),
 )
+LINKED_TOOLS = ("xhpl", "xhpcg")
+"""Programs that say no version, and would start to measure."""
 PYTHON_PACKAGES = ("torch", "numpy", "cupy")
 BLAS_FILE = re.compile(
     r"lib(openblas|blis|mkl_rt|scipy_openblas|nvpl_blas|armpl|flexiblas|satlas|tatlas|blas)"
@@ -237,12 +240,25 @@ def tool(name: str, path: str, *options: str) -> dict[str, Any]:
     return {"name": name, "path": path, "says": says, "fails": complaint(code, says)}
 
 
+def linked_tool(path: Path) -> dict[str, Any]:
+    """A program that is looked at and not run: by the libraries that the loader finds for it."""
+    _, says = output_of("ldd", str(path))
+    lacks = ", ".join(re.findall(r"(\S+) => not found", says))
+    fails = f"lacks {lacks}" if lacks else ""
+    return {"name": path.name, "path": str(path), "loads": says, "fails": fails}
+
+
 def tool_paths(paths: list[Path]) -> list[tuple[str, str, str]]:
     first: dict[str, str] = {}
     for path in paths:
         first.setdefault(path.name, str(path))
     calls = ((name, [first[c] for c in called if c in first], o) for name, called, o in TOOLS)
     return [(name, there[0], option) for name, there, option in calls if there]
+
+
+def linked_tools(paths: list[Path]) -> list[Path]:
+    first = {path.name: path for path in reversed(paths)}
+    return [first[name] for name in LINKED_TOOLS if name in first]
 
 
 def python_tools() -> list[dict[str, Any]]:
@@ -306,7 +322,8 @@ def tried(deps: str, folder: Path) -> dict[str, Any]:
             "compilers": [at.submit(compiler, *each, folder) for each in compiler_paths(there)],
             "libraries": [at.submit(library, path) for path in library_paths(deps)],
             "mpis": [at.submit(mpi, *parts, folder) for parts in mpi_parts(there)],
-            "tools": [at.submit(tool, *each) for each in tool_paths(there)],
+            "tools": [at.submit(tool, *each) for each in tool_paths(there)]
+            + [at.submit(linked_tool, path) for path in linked_tools(there)],
         }
         lists = {"tools": at.submit(python_tools), "cuda": at.submit(cuda)}
         found = {name: [each.result() for each in part] for name, part in parts.items()}

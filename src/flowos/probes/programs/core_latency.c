@@ -90,7 +90,7 @@ int main(int count, char **words) {
     atomic_store(&run.ball.turn, 0);
     atomic_store(&run.stop.turn, 0);
     fm_on_each_cpu(cpus, 2, measure, &run);
-    snprintf(levels, sizeof levels, "\"pair\": \"%d-%d\"", cpus[0], cpus[1]);
+    snprintf(levels, sizeof levels, "\"from\": \"%d\", \"to\": \"%d\"", cpus[0], cpus[1]);
     fm_reading(!printed, "latency", "second", run.latency, run.repetitions, levels, "");
     pairs = *end ? end + 1 : NULL;
   }

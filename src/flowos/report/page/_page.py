@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from flowos.model import Missing
 from flowos.report import _units
 from flowos.report._comparison_table import grouped, summary
+from flowos.report._matrix import matrix_of
 from flowos.report._panels import Line, Panel, best_of, panels_of
 from flowos.report._report import Report, Section
 from flowos.report._words import (
@@ -29,6 +30,7 @@ from flowos.report.page._head import FILE, Frame, document
 from flowos.report.page._lists import doubts, gaps
 from flowos.report.page._marks import people, swatch, words
 from flowos.report.page._markup import Markup, join, tag
+from flowos.report.page._matrix import heat_map
 from flowos.report.page._tables import panel_table, scrolled
 
 
@@ -167,6 +169,8 @@ def _figure(panel: Panel, name: str) -> Markup:
         drawn = tag("p", "No number of this could be drawn; see the table.", class_="note")
     elif panel.chart.kind == "curve":
         drawn = curve(panel, name)
+    elif panel.chart.kind == "matrix":
+        drawn = heat_map(matrix_of(panel), f"{name}-m")
     else:
         drawn = bars(panel, name)
     named = [part for part in (heading, _legend(panel)) if part is not None]
@@ -176,7 +180,7 @@ def _figure(panel: Panel, name: str) -> Markup:
 
 def _legend(panel: Panel) -> Markup | None:
     curved = panel.chart.kind == "curve"
-    if len(panel.lines) < 2 and not panel.context:
+    if panel.chart.kind == "matrix" or (len(panel.lines) < 2 and not panel.context):
         return None
     places = len({x for each in panel.lines for x, _ in each.points})
     items = [_legend_item(panel, each, places) for each in panel.lines]

@@ -1,5 +1,7 @@
 """Style of the page. Colours are data, so that a test can check their contrast (WCAG 2.2, AA)."""
 
+from flowos.report._matrix import SHADES
+
 LIGHT = {
     "paper": "#fbfaf6",
     "card": "#ffffff",
@@ -41,6 +43,9 @@ DARK = {
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "12 4", "4 2", "1 4", "14 3 3 3")
 """Each line has its own marker and dashes, so that colour alone never distinguishes lines."""
 
+SHADE_STEP = 5
+"""Percent of the first colour that each shade of a matrix adds to the paper: text stays legible."""
+
 
 def _variables(colours: dict[str, str]) -> str:
     return ";".join(f"--{name}:{value}" for name, value in colours.items())
@@ -50,6 +55,18 @@ _SERIES = "".join(
     f".s{i}{{--c:var(--c{i})}}.s{i} .line,.s{i} .sw{{stroke-dasharray:{dash or 'none'}}}"
     f"figure:has(.k{i}:hover) .series:not(.s{i}){{opacity:.12}}"
     for i, dash in enumerate(DASHES)
+)
+
+_SHADES = "".join(
+    f".h{i}{{background:color-mix(in srgb,var(--c0) {i * SHADE_STEP}%,var(--card))}}"
+    for i in range(1, SHADES)
+)
+_HEAT = (
+    ".heat{width:auto;print-color-adjust:exact;-webkit-print-color-adjust:exact}"
+    ".heat th,.heat td{padding:4px 7px;border-left:1px solid var(--rule)}"
+    ".chart:has(.heat){grid-column:1/-1}.alone figure:has(.heat){max-width:none}"
+    ".scroll:has(.heat){width:fit-content}"
+    ".heat tbody th{position:sticky;left:0;background:var(--card)}"
 )
 
 CSS = (
@@ -223,5 +240,5 @@ dl.facts{grid-template-columns:1fr}dl.facts dd{border-top:0;padding-top:0}
 dl.facts dt{padding-bottom:0}
 }
 @media print{.scroll{max-height:none;overflow:visible}section{break-inside:avoid}nav{display:none}}
-""" + _SERIES
+""" + _SERIES + _SHADES + _HEAT
 )

@@ -11,6 +11,9 @@ from flowos.report.page._markup import Markup, join, tag
 
 _NUMBERS = ("median", "middle half", "best", "n", "of measured ceiling", "of nominal", "trust")
 
+MOST_ROWS_OF_A_MATRIX = 600
+"""More would make the page too large; their numbers stand in the matrix."""
+
 
 def scrolled(
     caption: str,
@@ -50,6 +53,8 @@ def panel_table(panel: Panel, name: str) -> Markup:
     metrics = len({m.metric for m in panel.rows}) > 1
     names = [*axes, *(["metric"] if metrics else []), *_NUMBERS]
     caption = chart.title + (f", {panel.title}" if panel.title else "") + _constants(panel, axes)
+    if chart.kind == "matrix" and len(panel.rows) > MOST_ROWS_OF_A_MATRIX:
+        return tag("p", "Spread and trust of each number: see the CSV or JSON.", class_="note")
     rows = [_row(m, axes, metrics, panel.scale) for m in _sorted(panel.rows, chart.x)]
     count = f"The numbers: {len(rows)} row" + ("" if len(rows) == 1 else "s")
     return tag("details", tag("summary", count), scrolled(caption, names, rows, name))
