@@ -14,6 +14,8 @@ from flowos.report._openmetrics import openmetrics
 from flowos.report._progress_line import cut, progress_line
 from flowos.report._published import published
 from flowos.report._report import ChartStep, HeadlineNumber, Report, Section
+from flowos.report._side_by_side import ReportedRun, SideBySide, side_by_side_json
+from flowos.report._side_by_side_text import side_by_side_text
 from flowos.report._slice_words import accounted_words, asked_words
 from flowos.report._storage_text import storage_lines
 from flowos.report._suite import SuiteFigure, SuiteReport, figure_name, suite_json
@@ -27,6 +29,7 @@ from flowos.report.page import (
     convergence_svg,
     deployments_html,
     html,
+    side_by_side_html,
     suite_html,
     timeline_html,
 )
@@ -36,7 +39,9 @@ __all__ = [
     "ConvergencePlot",
     "HeadlineNumber",
     "Report",
+    "ReportedRun",
     "Section",
+    "SideBySide",
     "SuiteFigure",
     "SuiteReport",
     "accounted_words",
@@ -67,6 +72,9 @@ __all__ = [
     "read_baseline_json",
     "read_json",
     "runs_text",
+    "side_by_side_html",
+    "side_by_side_json",
+    "side_by_side_text",
     "slow_line",
     "slow_text",
     "storage_lines",

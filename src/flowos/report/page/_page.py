@@ -1,8 +1,9 @@
 """The page: the machine, its performance, trust, and every number."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from flowos.model import Missing
+from flowos.model import Chart, Missing
 from flowos.report import _units
 from flowos.report._comparison_table import grouped, summary
 from flowos.report._panels import Line, Panel, best_of, panels_of
@@ -145,20 +146,37 @@ def _section(book: Report, section: Section, name: str) -> Part | None:
 
 def charts_of(book: Report, section: Section, name: str) -> Markup | None:
     """The charts of a section that have numbers; None if none has."""
-    content = []
-    wide_ones = 0
-    for i, chart in enumerate(section.charts):
-        found = panels_of(book, section, chart)
-        if not found:
-            continue
-        figures = [_figure(panel, f"{name}-{i}-{j}") for j, panel in enumerate(found)]
-        about = tag("p", chart.about, class_="note") if chart.about else None
-        plots = tag("div", *figures, class_="plots") if len(figures) > 1 else figures[0]
-        wide_ones += len(figures) > 1
-        kind = "chart wide" if len(figures) > 1 else "chart"
-        content.append(tag("div", tag("h3", chart.title), about, plots, class_=kind))
-    alone = "charts alone" if len(content) == 1 and not wide_ones else "charts"
-    return tag("div", *content, class_=alone) if content else None
+    drawn = (chart_of(book, section, c, f"{name}-{i}") for i, c in enumerate(section.charts))
+    return arranged([chart for chart in drawn if chart is not None])
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnChart:
+    """A chart with its heading. figures: of how many panels."""
+
+    markup: Markup
+    figures: int
+
+
+def chart_of(book: Report, section: Section, chart: Chart, name: str) -> DrawnChart | None:
+    """A chart of a section; None if it has no number."""
+    found = panels_of(book, section, chart)
+    if not found:
+        return None
+    figures = [_figure(panel, f"{name}-{j}") for j, panel in enumerate(found)]
+    about = tag("p", chart.about, class_="note") if chart.about else None
+    plots = tag("div", *figures, class_="plots") if len(figures) > 1 else figures[0]
+    kind = "chart wide" if len(figures) > 1 else "chart"
+    return DrawnChart(tag("div", tag("h3", chart.title), about, plots, class_=kind), len(figures))
+
+
+def arranged(charts: Sequence[DrawnChart]) -> Markup | None:
+    """Charts in columns; a single one in the whole width. None without any."""
+    if not charts:
+        return None
+    alone = len(charts) == 1 and charts[0].figures == 1
+    kind = "charts alone" if alone else "charts"
+    return tag("div", *(chart.markup for chart in charts), class_=kind)
 
 
 def _figure(panel: Panel, name: str) -> Markup:
