@@ -6,6 +6,7 @@ from flowos.model import Measurement, Verdict
 from flowos.report._comparison_table import doubted, grouped, known, rounds_of, summary
 from flowos.report._panels import headlines_of
 from flowos.report._report import Report
+from flowos.report._roofline import roofs_text, rows_of, title_of
 from flowos.report._words import (
     NOTHING_TO_DO,
     case_text,
@@ -37,6 +38,7 @@ def markdown(book: Report) -> str:
         _head,
         _advice,
         _headlines,
+        _rooflines,
         _gaps,
         _findings,
         _verdicts,
@@ -79,6 +81,15 @@ def _headlines(book: Report) -> Iterator[str]:
     yield from _section("Headlines", ("", *_NUMBER), rows)
     if rows:
         yield rule_of(book.run)
+        yield ""
+
+
+def _rooflines(book: Report) -> Iterator[str]:
+    names = ("kernel", "intensity", "reached", "of its roof", "bound by")
+    for each in book.rooflines:
+        rows = [(r.label, r.intensity, r.flops, r.share, r.by) for r in rows_of(each)]
+        yield from _section(title_of(each), names, rows)
+        yield f"{_cell(roofs_text(each))}."
         yield ""
 
 

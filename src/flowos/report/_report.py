@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from flowos.model import Advice, Chart, Measurement, Run, Sample, Verdict
+from flowos.model import Advice, Chart, Measurement, Roofline, Run, Sample, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +50,7 @@ class Report:
     advice: tuple[Advice, ...] | None = None
     findings: tuple[str, ...] = ()
     steps: tuple[ChartStep, ...] = ()
+    rooflines: tuple[Roofline, ...] = ()
 
     @property
     def doubtful(self) -> tuple[Measurement, ...]:

@@ -37,6 +37,7 @@ from flowos.probes import (
     merged_advice,
     probe_named,
     probes_for,
+    rooflines,
     verdicts_between,
     worth,
 )
@@ -112,9 +113,10 @@ def _of_one_environment(
 ) -> Report:
     found = [_Found(probe, measured, samples, limits) for probe in probes_for()]
     headlines = tuple(_headlines(measured, samples, limits))
+    left_out = (each for f in found for each in f.left_out)
     energies = (h.measured for h in headlines if h.measured not in measured)
     return Report(
-        run=replace(run, unmeasured=(*run.unmeasured, *(u for f in found for u in f.left_out))),
+        run=replace(run, unmeasured=tuple(dict.fromkeys((*run.unmeasured, *left_out)))),
         measurements=tuple(dict.fromkeys((*measured, *energies))),
         verdicts=(
             *with_time_to_tell(run, [v for f in found for v in f.verdicts]),
@@ -125,6 +127,7 @@ def _of_one_environment(
         advice=_advice(f.advice for f in found),
         findings=tuple(line for f in found for line in f.findings),
         steps=tuple(_steps(measured)),
+        rooflines=rooflines(measured),
     )
 
 

@@ -22,16 +22,21 @@ _WIDEST_CHARACTER = 9.6
 
 
 @dataclass(frozen=True, slots=True)
-class _Frame:
+class CurveFrame:
+    """Both axes; binary: are ticks of x powers of two, in bytes?"""
+
     x: Axis
     y: Axis
     scale: Scale
     binary: bool
 
 
-def curve(panel: Panel, name: str) -> Markup:
-    """The drawing of a panel that has at least one point."""
-    frame = _frame(panel)
+def curve(panel: Panel, name: str, frame: CurveFrame | None = None, *more: Markup) -> Markup:
+    """The drawing of a panel that has at least one point.
+
+    frame: by default all points fit. more: drawn on top.
+    """
+    frame = frame or _frame(panel)
     return drawing(
         panel,
         name,
@@ -42,10 +47,11 @@ def curve(panel: Panel, name: str) -> Markup:
         *(_context(each, frame) for each in panel.context),
         *(_series(each, frame) for each in panel.lines),
         _ceilings(panel, frame),
+        *more,
     )
 
 
-def _frame(panel: Panel) -> _Frame:
+def _frame(panel: Panel) -> CurveFrame:
     chart, drawn = panel.chart, panel.drawn
     values = [m.value for m in drawn]
     most = max(values)
@@ -61,15 +67,23 @@ def _frame(panel: Panel) -> _Frame:
     elif not chart.log_x:
         left -= (right - left) * 0.03
         right += (right - left) * 0.03
-    return _Frame(
-        x=Axis(left, right, _LEFT + 8, WIDTH - _RIGHT, chart.log_x),
-        y=Axis(low, high, HEIGHT - _BOTTOM, _TOP, chart.log_y),
+    binary = "bytes" in chart.x_label.lower() or chart.x == "bytes"
+    return frame_of(panel, (left, right), (low, high), binary=binary)
+
+
+def frame_of(
+    panel: Panel, x: tuple[float, float], y: tuple[float, float], *, binary: bool = False
+) -> CurveFrame:
+    """Axes over these values."""
+    return CurveFrame(
+        x=Axis(*x, _LEFT + 8, WIDTH - _RIGHT, panel.chart.log_x),
+        y=Axis(*y, HEIGHT - _BOTTOM, _TOP, panel.chart.log_y),
         scale=panel.scale,
-        binary="byte" in chart.x_label.lower() or chart.x == "bytes",
+        binary=binary,
     )
 
 
-def _grid(panel: Panel, frame: _Frame) -> Markup:
+def _grid(panel: Panel, frame: CurveFrame) -> Markup:
     y, factor = frame.y, frame.scale.factor
     rows = decade_ticks(y.low, y.high) if y.log else even_ticks(y.low / factor, y.high / factor)
     heights = [(row, y.at(row)) for row in (rows if y.log else [r * factor for r in rows])]
@@ -86,7 +100,7 @@ def _grid(panel: Panel, frame: _Frame) -> Markup:
     return join(*parts)
 
 
-def _named_columns(frame: _Frame) -> list[tuple[float, str]]:
+def _named_columns(frame: CurveFrame) -> list[tuple[float, str]]:
     """Ticks of the x axis whose labels do not touch, even with larger text on narrow pages."""
     x = frame.x
     if frame.binary and x.log:
@@ -113,7 +127,7 @@ def _plain(value: float) -> str:
     return f"{value:,.10g}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
-def _points(each: Line, frame: _Frame) -> list[tuple[float, float, Measurement]]:
+def _points(each: Line, frame: CurveFrame) -> list[tuple[float, float, Measurement]]:
     return [(frame.x.at(float(x)), frame.y.at(m.value), m) for x, m in each.points]
 
 
@@ -121,7 +135,7 @@ def _path(points: list[tuple[float, float, Measurement]]) -> str:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y, _ in points)
 
 
-def _context(each: Line, frame: _Frame) -> Markup:
+def _context(each: Line, frame: CurveFrame) -> Markup:
     points = _points(each, frame)
     title = tag("title", each.label)
     if len(points) == 1:
@@ -130,7 +144,7 @@ def _context(each: Line, frame: _Frame) -> Markup:
     return tag("path", title, class_="context", d=_path(points))
 
 
-def _series(each: Line, frame: _Frame) -> Markup:
+def _series(each: Line, frame: CurveFrame) -> Markup:
     points = _points(each, frame)
     parts = [tag("path", class_="line", d=_path(points))] if len(points) > 1 else []
     for x, _, m in points:
@@ -144,13 +158,13 @@ def _series(each: Line, frame: _Frame) -> Markup:
     return tag("g", *parts, class_=f"series s{each.colour}")
 
 
-def _point_title(each: Line, frame: _Frame, level: str, m: Measurement) -> str:
+def _point_title(each: Line, frame: CurveFrame, level: str, m: Measurement) -> str:
     at = _units.size(float(level)) if frame.binary else level
     number = people(value_of(m, frame.scale))
     return f"{each.label} at {at}: {number} ({spread_of(m, frame.scale)}; {trust_of(m)})"
 
 
-def _ceilings(panel: Panel, frame: _Frame) -> Markup:
+def _ceilings(panel: Panel, frame: CurveFrame) -> Markup:
     shown = [c for c in panel.ceilings if all(frame.y.holds(v) for _, v in c.points)]
     parts = [_ceiling(each, frame) for each in shown]
     labelled = sorted(shown, key=lambda c: frame.y.at(c.points[-1][1]))
@@ -164,7 +178,7 @@ def _ceilings(panel: Panel, frame: _Frame) -> Markup:
     return join(*parts)
 
 
-def _ceiling(each: Ceiling, frame: _Frame) -> Markup:
+def _ceiling(each: Ceiling, frame: CurveFrame) -> Markup:
     style = f"ceiling {each.kind}"
     if each.flat:
         at = frame.y.at(each.points[0][1])
@@ -173,7 +187,7 @@ def _ceiling(each: Ceiling, frame: _Frame) -> Markup:
     return tag("path", class_=style, d="M" + "L".join(points))
 
 
-def _steps(panel: Panel, frame: _Frame) -> list[Markup]:
+def _steps(panel: Panel, frame: CurveFrame) -> list[Markup]:
     parts = []
     shown = sorted((s for s in panel.steps if frame.x.holds(s.at)), key=lambda s: s.at)
     places = [frame.x.at(s.at) for s in shown]

@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from flowos.model import Chart, Missing
+from flowos.model import Chart, Missing, Roofline
 from flowos.report import _units
 from flowos.report._comparison_table import grouped, summary
 from flowos.report._panels import Line, Panel, best_of, panels_of
 from flowos.report._report import Report, Section
+from flowos.report._roofline import panel_of
 from flowos.report._words import (
     NOTHING_TO_DO,
     counted,
@@ -30,6 +31,7 @@ from flowos.report.page._head import FILE, Frame, document
 from flowos.report.page._lists import doubts, gaps
 from flowos.report.page._marks import people, swatch, words
 from flowos.report.page._markup import Markup, join, tag
+from flowos.report.page._roofline import roofline_curve
 from flowos.report.page._tables import panel_table, scrolled
 
 
@@ -57,6 +59,7 @@ def _parts(book: Report) -> Iterator[Part | None]:
     yield _part("headlines", "Headlines", "What it reaches", rule, shown)
     if is_comparison(book.run):
         yield _worth(book)
+    yield _rooflines(book)
     yield _trust(book)
     for number, section in enumerate(book.sections):
         yield _section(book, section, f"p{number}")
@@ -163,7 +166,12 @@ def chart_of(book: Report, section: Section, chart: Chart, name: str) -> DrawnCh
     found = panels_of(book, section, chart)
     if not found:
         return None
-    figures = [_figure(panel, f"{name}-{j}") for j, panel in enumerate(found)]
+    return _drawn(found[0], [_figure(panel, f"{name}-{j}") for j, panel in enumerate(found)])
+
+
+def _drawn(panel: Panel, figures: Sequence[Markup]) -> DrawnChart:
+    """One chart of these figures, all of the same chart as the panel."""
+    chart = panel.chart
     about = tag("p", chart.about, class_="note") if chart.about else None
     plots = tag("div", *figures, class_="plots") if len(figures) > 1 else figures[0]
     kind = "chart wide" if len(figures) > 1 else "chart"
@@ -179,10 +187,20 @@ def arranged(charts: Sequence[DrawnChart]) -> Markup | None:
     return tag("div", *(chart.markup for chart in charts), class_=kind)
 
 
-def _figure(panel: Panel, name: str) -> Markup:
+def _rooflines(book: Report) -> Part | None:
+    drawn = [
+        _drawn(panel := panel_of(each), (_figure(panel, f"roofline-{i}", each),))
+        for i, each in enumerate(book.rooflines)
+    ]
+    return _part("roofline", "Roofline", "Kernels under their roofs", arranged(drawn))
+
+
+def _figure(panel: Panel, name: str, roofline: Roofline | None = None) -> Markup:
     heading = tag("h4", panel.title) if panel.title else None
     if not panel.lines:
         drawn = tag("p", "No number of this could be drawn; see the table.", class_="note")
+    elif roofline:
+        drawn = roofline_curve(roofline, panel, name)
     elif panel.chart.kind == "curve":
         drawn = curve(panel, name)
     else:
