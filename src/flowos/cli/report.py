@@ -37,7 +37,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    from flowos.operations import history, side_by_side
+    from flowos.operations import history, side_by_side, usual
     from flowos.report import json_schema
 
     if args.schema:
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         files = side_by_side.written_side_by_side(args.run_ids, args.store, args.out)
     else:
         (ref,) = args.run_ids or ("last",)
-        book = side_by_side.book_by(ref, args.store)
+        book = usual.with_places(side_by_side.book_by(ref, args.store), args.store)
         files = history.rewritten(book, args.out, parquet=args.parquet)
     print_json(files) if args.json else print(*files, sep="\n")
     return 0

@@ -35,6 +35,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 def run(args: argparse.Namespace) -> int:
     from flowos.operations import history
     from flowos.operations.processes import is_process, process
+    from flowos.operations.usual import with_places
     from flowos.report import json, text
 
     if Path(args.run_id).is_file():
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         found = process(args.run_id)
         print_json(found) if args.json else print(*lines(found), sep="\n")
         return 0
-    book = history.book(args.run_id, args.store)
+    book = with_places(history.book(args.run_id, args.store), args.store)
     print(json(book) if args.json else text(book))
     return 0
 

@@ -9,6 +9,7 @@ from flowos.report._panels import headlines_of
 from flowos.report._report import HeadlineNumber, Report
 from flowos.report._roofline import roofs_text, rows_of, title_of
 from flowos.report._runs import lines_of_runs
+from flowos.report._usual import lines_of_places
 from flowos.report._words import (
     NOTHING_TO_DO,
     UNKNOWN,
@@ -38,6 +39,7 @@ def text(book: Report) -> str:
         _head,
         _advice,
         _headlines,
+        lines_of_places,
         _rooflines,
         _doubts,
         _gaps,
@@ -45,7 +47,7 @@ def text(book: Report) -> str:
         _worth,
     )
     if book.run.request.commands and not book.run.environments:
-        sections = (_head, _headlines, _worth, _findings, _gaps, _doubts)
+        sections = (_head, _headlines, lines_of_places, _worth, _findings, _gaps, _doubts)
     if book.run.environments:
         sections = (_head, _worth, _findings, _gaps, _doubts)
     parts = [line for section in sections for line in section(book)]

@@ -4,7 +4,7 @@ from flowos.operations.measure._case_order import as_planned
 from flowos.operations.measure._cases import offered
 from flowos.operations.measure._next_steps import with_time_to_tell
 from flowos.operations.measure._prepare import check
-from flowos.operations.measure._report import book_of
+from flowos.operations.measure._report import book_of, headlines_in
 from flowos.operations.measure._run import DeployedOn, OnSample, Result, measured, planned, written
 from flowos.operations.measure._sampler import TIME_WAS_OUT
 from flowos.operations.measure._session import OUT_OF_TIME, measure
@@ -20,6 +20,7 @@ __all__ = [
     "book_of",
     "budget_seconds",
     "check",
+    "headlines_in",
     "measure",
     "measured",
     "offered",

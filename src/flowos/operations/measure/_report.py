@@ -1,7 +1,7 @@
 """From samples to a report: numbers, findings and charts."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from flowos.model import (
@@ -70,6 +70,16 @@ def book_of(run: Run, samples: Sequence[Sample]) -> Report:
     found = concluded(run, ordered, measured, limits)
     findings = (*_deployed(run.deployment), *_commands(run.request), *found.findings)
     return replace(found, findings=findings, samples=tuple(samples))
+
+
+def headlines_in(
+    run: Run, samples: Sequence[Sample], metrics: Collection[tuple[str, str]]
+) -> list[tuple[str, Measurement]]:
+    """Label and number of its headlines of these (probe, metric), without shares of ceilings."""
+    limits = limits_for(run.facts.architecture, (s.state for s in samples))
+    ours = [s for s in as_planned(run, samples) if (s.case.probe, s.metric) in metrics]
+    measured = [_as_ceiling(m) for m in summarize(ours, limits=limits)]
+    return [(h.label, m) for h, m in headlines_of(measured, ours, limits)]
 
 
 def _deployed(deployment: Deployment | None) -> Iterator[str]:

@@ -9,6 +9,7 @@ from flowos.report._comparison_table import grouped, summary
 from flowos.report._panels import Line, Panel, best_of, panels_of
 from flowos.report._report import Report, Section
 from flowos.report._roofline import panel_of
+from flowos.report._usual import TITLE
 from flowos.report._words import (
     NOTHING_TO_DO,
     counted,
@@ -33,6 +34,7 @@ from flowos.report.page._marks import people, swatch, words
 from flowos.report.page._markup import Markup, join, tag
 from flowos.report.page._roofline import roofline_curve
 from flowos.report.page._tables import panel_table, scrolled
+from flowos.report.page._usual import places
 
 
 def html(book: Report, *, frame: Frame = FILE) -> str:
@@ -57,6 +59,7 @@ def _parts(book: Report) -> Iterator[Part | None]:
     shown = cards(book)
     rule = tag("p", rule_of(book.run), class_="note") if shown else None
     yield _part("headlines", "Headlines", "What it reaches", rule, shown)
+    yield _part("usual", "Is this normal?", TITLE, places(book))
     if is_comparison(book.run):
         yield _worth(book)
     yield _rooflines(book)

@@ -201,7 +201,7 @@ td.wrap{white-space:normal;min-width:44ch}
 .comparison th,.comparison td{white-space:normal}.comparison .n{white-space:nowrap}
 .comparison tbody th{min-width:15ch}.comparison td:nth-child(2){min-width:20ch}
 .comparison td:nth-child(n+6){min-width:20ch}
-.forest{width:150px;height:20px;display:block}
+.forest{width:150px;height:20px;display:block}.forest.strip{height:30px}
 .band{fill:var(--track)}.one{stroke:var(--muted);stroke-width:1}
 .ci{stroke:var(--c0);stroke-width:2.4}.cidot{fill:var(--c0)}
 dl.facts{display:grid;grid-template-columns:minmax(0,11rem) minmax(0,1fr);gap:0;margin:18px 0 0;
