@@ -17,12 +17,12 @@ from flowos.store import open_store
 
 Flowos = Callable[..., subprocess.CompletedProcess[str]]
 RECORDED = Path(__file__).parents[1] / "data/run.json"
-PROBES = ("flops", "gemm", "clock")
+PROBES = ("flops", "clock")
 
 
 @pytest.fixture(scope="module")
 def book() -> Report:
-    """A recorded run, without the numbers that take long to conclude from."""
+    """A recorded run, with few samples, as each is written to the disk."""
     whole = read_json(RECORDED.read_text())
     samples = tuple(s for s in whole.samples if s.case.probe in PROBES)
     return replace(whole, samples=samples)
@@ -71,9 +71,9 @@ def test_a_report_of_another_store_stands_next_to_a_run(
     assert ratios == {2.0}
     assert {c["answer"] for row in found["headlines"] for c in row["runs"]} == {""}
     assert found["differences"]["processor"] == [book.run.facts.cpu_model, "Other CPU"]
-    again = flowos("report", "last", "last", "--store", str(db), code=1).stderr
+    again = flowos("report", "last", "last", "--store", str(db), code=2).stderr
     assert "are the same run 2026-11-01-aaaaaa" in again
-    assert "of one run only" in flowos("report", "last", str(alice), "--parquet", code=1).stderr
+    assert "of one run only" in flowos("report", "last", str(alice), "--parquet", code=2).stderr
 
 
 def test_alike_runs_of_one_machine_are_judged(book: Report, tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_run_is_shown_among_those_of_its_kind(book: Report, tmp_path: Path) ->
     assert {place.answer for place in places} == {"worse"}
     assert {(place.runs, place.machines) for place in places} == {(5, 2)}
     assert {place.label for place in places} <= {h.label for h in own.headlines}
-    assert len(places) >= 4
+    assert len(places) == 3
     fewer = imported(written(alike[0], tmp_path / "in-store.json"))
     assert with_places(fewer, db).places == (), "a run is not among its others"
     assert with_places(own, str(tmp_path / "none.db")) == own

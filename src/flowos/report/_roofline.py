@@ -9,6 +9,7 @@ from flowos.report._units import common_scale, digits, number, share
 
 X = "flop/byte"
 WIDER = 2.0
+_SLOPE = 24
 ABOUT = (
     "What is possible at an arithmetic intensity: as much as memory can feed, up to the peak of"
     " arithmetic (Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009). Roofs are the best"
@@ -129,11 +130,11 @@ def _as_flops(roofline: Roofline, kernel: RooflineKernel) -> Measurement:
 
 
 def _ceiling(roofline: Roofline, roof: Roof) -> Ceiling:
+    """Its slope has points between, as it is no straight line where one axis is linear."""
     left, right = limits_of(roofline)
-    corners = (
-        (left, left * roofline.memory.rate),
-        (roofline.ridge(roof), roof.rate),
-        (right, roof.rate),
-    )
+    ridge = roofline.ridge(roof)
+    slope = [left * (ridge / left) ** (i / _SLOPE) for i in range(_SLOPE)]
+    corners = [(x, x * roofline.memory.rate) for x in slope]
+    corners += [(ridge, roof.rate), (right, roof.rate)]
     points = tuple((f"{x:.6g}", value) for x, value in corners)
     return Ceiling(label=f"{roof.label}{_doubt(roof)}", kind="measured", points=points)

@@ -48,7 +48,23 @@ def curve(panel: Panel, name: str, frame: CurveFrame | None = None, *more: Marku
         *(_series(each, frame) for each in panel.lines),
         _ceilings(panel, frame),
         *more,
+        class_="plot curve",
+        data_x=_words(frame.x),
+        data_y=_words(frame.y),
+        data_factor=f"{frame.scale.factor:g}",
+        data_binary=str(int(frame.binary)),
     )
+
+
+def _words(axis: Axis) -> str:
+    """An axis for the script."""
+    ends = f"{axis.low:.8g} {axis.high:.8g} {axis.start:g} {axis.end:g}"
+    return f"{ends} {int(axis.log)}"
+
+
+def values(*points: tuple[float | None, float | None]) -> str:
+    """Points for the script: "x,y" each; one without a value stays where it is on that axis."""
+    return " ".join(",".join("" if v is None else f"{v:.6g}" for v in point) for point in points)
 
 
 def _frame(panel: Panel) -> CurveFrame:
@@ -94,10 +110,12 @@ def _grid(panel: Panel, frame: CurveFrame) -> Markup:
     for at, label in _named_columns(frame):
         parts.append(line("base", at, base, at, base + 5))
         parts.append(text(label, at, base + 21, "middle"))
-    parts.append(text(symbol(frame.scale.symbol), 0, 15, class_="strong"))
     label = panel.chart.x_label or panel.chart.x
-    parts.append(text(label, WIDTH - _RIGHT, HEIGHT - 5, "end", "strong"))
-    return join(*parts)
+    return join(
+        tag("g", *parts, class_="scale"),
+        text(symbol(frame.scale.symbol), 0, 15, class_="strong"),
+        text(label, WIDTH - _RIGHT, HEIGHT - 5, "end", "strong"),
+    )
 
 
 def _named_columns(frame: CurveFrame) -> list[tuple[float, str]]:
@@ -137,22 +155,36 @@ def _path(points: list[tuple[float, float, Measurement]]) -> str:
 
 def _context(each: Line, frame: CurveFrame) -> Markup:
     points = _points(each, frame)
-    title = tag("title", each.label)
+    title, at = tag("title", each.label), _values(each)
     if len(points) == 1:
         x, y, _ = points[0]
-        return tag("circle", title, class_="cdot", cx=x, cy=y, r="2.5")
-    return tag("path", title, class_="context", d=_path(points))
+        return tag("circle", title, class_="cdot", cx=x, cy=y, r="2.5", data_at=at)
+    return tag("path", title, class_="context", d=_path(points), data_at=at)
+
+
+def _values(each: Line) -> str:
+    return values(*((float(x), m.value) for x, m in each.points))
 
 
 def _series(each: Line, frame: CurveFrame) -> Markup:
     points = _points(each, frame)
-    parts = [tag("path", class_="line", d=_path(points))] if len(points) > 1 else []
-    for x, _, m in points:
+    parts = []
+    if len(points) > 1:
+        parts.append(tag("path", class_="line", d=_path(points), data_at=_values(each)))
+    for (x, _, m), (level, _) in zip(points, each.points, strict=True):
         ends = [frame.y.at(v) for v in (m.low, m.high) if frame.y.holds(v)]
         if len(ends) == 2 and abs(ends[0] - ends[1]) > 3:
-            parts.append(line("spread", x, ends[0], x, ends[1]))
+            at = values((float(level), m.low), (float(level), m.high))
+            parts.append(line("spread", x, ends[0], x, ends[1], at))
     parts += [
-        marker(each.colour, x, y, m.trust.good, _point_title(each, frame, level, m))
+        marker(
+            each.colour,
+            x,
+            y,
+            m.trust.good,
+            _point_title(each, frame, level, m),
+            values((float(level), m.value)),
+        )
         for (x, y, m), (level, _) in zip(points, each.points, strict=True)
     ]
     return tag("g", *parts, class_=f"series s{each.colour}")
@@ -174,7 +206,8 @@ def _ceilings(panel: Panel, frame: CurveFrame) -> Markup:
         kind = "nominal " if each.kind == "nominal" else ""
         words = f"{kind}ceiling {frame.scale.number(each.points[-1][1])}"
         named = f"{each.label} {words}".strip()
-        parts.append(text(people(named), WIDTH - _RIGHT, at, "end", "halo"))
+        end = values((None, each.points[-1][1]))
+        parts.append(text(people(named), WIDTH - _RIGHT, at, "end", "halo", end))
     return join(*parts)
 
 
@@ -182,9 +215,11 @@ def _ceiling(each: Ceiling, frame: CurveFrame) -> Markup:
     style = f"ceiling {each.kind}"
     if each.flat:
         at = frame.y.at(each.points[0][1])
-        return line(style, _LEFT, at, WIDTH - _RIGHT, at)
+        level = (None, each.points[0][1])
+        return line(style, _LEFT, at, WIDTH - _RIGHT, at, values(level, level))
     points = [f"{frame.x.at(float(x)):.1f} {frame.y.at(v):.1f}" for x, v in each.points]
-    return tag("path", class_=style, d="M" + "L".join(points))
+    corners = values(*((float(x), v) for x, v in each.points))
+    return tag("path", class_=style, d="M" + "L".join(points), data_at=corners)
 
 
 def _steps(panel: Panel, frame: CurveFrame) -> list[Markup]:
@@ -194,11 +229,13 @@ def _steps(panel: Panel, frame: CurveFrame) -> list[Markup]:
     crowded = any(b - a < _STEP_ROOM for a, b in pairwise(places))
     for number, step in enumerate(shown):
         at = frame.x.at(step.at)
-        parts.append(line("step", at, _TOP, at, HEIGHT - _BOTTOM))
+        here = (step.at, None)
+        parts.append(line("step", at, _TOP, at, HEIGHT - _BOTTOM, values(here, here)))
         left = at > WIDTH * 0.7
         y = _TOP + 12 + (18 * (number % 3) if crowded else 0)
         anchor = "end" if left else "start"
-        parts.append(text(step.label, at - 5 if left else at + 5, y, anchor, "halo"))
+        place = at - 5 if left else at + 5
+        parts.append(text(step.label, place, y, anchor, "halo", values(here)))
     return parts
 
 

@@ -33,12 +33,13 @@ from flowos.report.page._lists import doubts, gaps
 from flowos.report.page._marks import people, swatch, words
 from flowos.report.page._markup import Markup, join, tag
 from flowos.report.page._roofline import roofline_curve
+from flowos.report.page._script import SCRIPT
 from flowos.report.page._tables import panel_table, scrolled
 from flowos.report.page._usual import places
 
 
 def html(book: Report, *, frame: Frame = FILE) -> str:
-    """One self-contained page: inline style and SVG, no script, nothing loaded."""
+    """One self-contained page: inline style, SVG and script, nothing loaded."""
     parts = [part for part in _parts(book) if part is not None]
     return document(
         f"{book.run.facts.cpu_model} on {book.run.host}, measured by FlowOS",
@@ -47,6 +48,7 @@ def html(book: Report, *, frame: Frame = FILE) -> str:
         _footer(book),
         skip="Skip to the numbers",
         frame=frame,
+        script=SCRIPT,
     )
 
 

@@ -4,7 +4,7 @@ from flowos.model import Roofline
 from flowos.report._panels import Panel
 from flowos.report._roofline import WIDER, limits_of
 from flowos.report._units import number
-from flowos.report.page._curve import curve, frame_of
+from flowos.report.page._curve import curve, frame_of, values
 from flowos.report.page._marks import people, text
 from flowos.report.page._markup import Markup
 
@@ -19,6 +19,8 @@ def roofline_curve(roofline: Roofline, panel: Panel, name: str) -> Markup:
     high = max([*kernels, roofline.arithmetic[0].rate]) * WIDER
     frame = frame_of(panel, (left, right), (low, high))
     at = min(roofline.ridge(roof) for roof in roofline.arithmetic) / WIDER
-    place = (frame.x.at(max(at, left)), frame.y.at(max(at, left) * roofline.memory.rate) - _ABOVE)
+    at = max(at, left)
+    rate = at * roofline.memory.rate
+    place = (frame.x.at(at), frame.y.at(rate) - _ABOVE)
     words = f"memory {number(roofline.memory.rate, 'byte/s')}"
-    return curve(panel, name, frame, text(people(words), *place, "end", "halo"))
+    return curve(panel, name, frame, text(people(words), *place, "end", "halo", values((at, rate))))

@@ -27,6 +27,7 @@ from flowos.report.page._head import document
 from flowos.report.page._marks import people
 from flowos.report.page._markup import Markup, tag
 from flowos.report.page._page import DrawnChart, arranged, chart_of
+from flowos.report.page._script import SCRIPT
 from flowos.report.page._tables import scrolled
 
 _BEST = "Of each run the best setting at each point; the table has the settings."
@@ -49,7 +50,7 @@ _HOW_TO_READ = (
 
 
 def side_by_side_html(shown: SideBySide) -> str:
-    """One self-contained page: inline style and SVG, nothing loaded."""
+    """One self-contained page: inline style, SVG and script, nothing loaded."""
     rows = headline_rows(shown)
     sections = [
         _section("headlines", "What each reaches", *_headlines(shown, rows)),
@@ -69,6 +70,7 @@ def side_by_side_html(shown: SideBySide) -> str:
         tag("main", *sections, id="main"),
         tag("footer", tag("p", _HOW_TO_READ), tag("p", rule_of_all(shown))),
         skip="Skip to the numbers",
+        script=SCRIPT,
     )
 
 

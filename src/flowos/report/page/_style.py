@@ -138,6 +138,12 @@ font-size:.86rem}
 fill:var(--muted);font-variant-numeric:tabular-nums}
 .plot .strong{fill:var(--ink);font-weight:600}
 .plot .halo{paint-order:stroke;stroke:var(--paper);stroke-width:4px;stroke-linejoin:round}
+.tools{display:flex;gap:6px;margin:2px 0}
+.tools button{font:inherit;font-size:.8rem;color:var(--muted);background:none;cursor:pointer;
+border:1px solid var(--rule);border-radius:4px;padding:1px 8px}
+.tools button[aria-pressed=true]{color:var(--ink);border-color:var(--muted)}
+.tools button:disabled{opacity:.45;cursor:default}
+.zoom{fill:var(--c0);fill-opacity:.12;stroke:var(--c0)}
 .grid{stroke:var(--rule);stroke-width:1}
 .base{stroke:var(--muted);stroke-width:1}
 .line{fill:none;stroke:var(--c);stroke-width:2.2;stroke-linejoin:round;stroke-linecap:round}
@@ -222,6 +228,7 @@ section{margin-top:40px}
 dl.facts{grid-template-columns:1fr}dl.facts dd{border-top:0;padding-top:0}
 dl.facts dt{padding-bottom:0}
 }
-@media print{.scroll{max-height:none;overflow:visible}section{break-inside:avoid}nav{display:none}}
+@media print{.scroll{max-height:none;overflow:visible}section{break-inside:avoid}
+nav,.tools{display:none}}
 """ + _SERIES
 )
