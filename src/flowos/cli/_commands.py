@@ -6,7 +6,7 @@ COMMANDS = {
     "show": "a kept run, a process, or the log of a slice's tasks, in the terminal",
     "compare": "the levels of an axis inside a run, a second run beside a first, or two commands",
     "baseline": "what stored runs of a kind of machine give, to check others against it",
-    "report": "write the page, CSV, JSON and Markdown of a kept run",
+    "report": "write the page, CSV, JSON and Markdown of a kept run; of several a page of all",
     "rm": "delete kept runs with all their samples; asks nothing, cannot be undone",
     "doctor": "say what can be measured and used on this machine, and how to mend the rest",
     "exec": "run one command in an environment; its streams, terminal and exit code pass through",

@@ -38,6 +38,7 @@ def run(args: argparse.Namespace) -> int:
 
     from flowos.operations import history
     from flowos.operations.processes import is_process, process
+    from flowos.operations.usual import with_places
     from flowos.report import json, text
 
     for option in ("html", "trace"):
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         found = process(args.run_id)
         print_json(found) if args.json else print(*lines(found), sep="\n")
         return 0
-    book = history.book(args.run_id, args.store)
+    book = with_places(history.book(args.run_id, args.store), args.store)
     print(json(book) if args.json else text(book))
     return 0
 

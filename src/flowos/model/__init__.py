@@ -43,6 +43,7 @@ _PARTS = {
     "_pool_use": "PoolStorage PoolUser StorageSpeed",
     "_process": "Process SliceUse",
     "_progress": "OnProgress Progress",
+    "_roofline": "Roof Roofline RooflineKernel",
     "_run_result": "RunResult",
     "_samples": (
         "Advice Answer Binary Case Chart Design Effort Entered ListedRun MachineState Measurement "
@@ -247,6 +248,11 @@ if TYPE_CHECKING:
     from flowos.model._progress import (
         OnProgress as OnProgress,
         Progress as Progress,
+    )
+    from flowos.model._roofline import (
+        Roof as Roof,
+        Roofline as Roofline,
+        RooflineKernel as RooflineKernel,
     )
     from flowos.model._run_result import (
         RunResult as RunResult,

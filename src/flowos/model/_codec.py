@@ -93,7 +93,10 @@ def _read_float(raw: Any, at: str) -> float:
         return _BEYOND_JSON[raw]
     if type(raw) not in (int, float):
         raise _wrong("number", raw, at)
-    return float(raw)
+    try:
+        return float(raw)
+    except OverflowError:
+        raise _wrong("smaller number", raw, at) from None
 
 
 def _read_path(raw: Any, at: str) -> PurePath:

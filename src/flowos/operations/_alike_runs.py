@@ -68,7 +68,7 @@ def _given(store: Store, refs: Sequence[str], *, one_machine: bool) -> list[Run]
         raise UsageError("a run is given twice")
     first, *others = runs = sorted(found.values(), key=lambda run: run.started)
     for other in others:
-        for what, one, another in _differences(first, other, one_machine=one_machine):
+        for what, one, another in differences(first, other, one_machine=one_machine):
             raise UsageError(
                 f"runs {first.id} and {other.id} cannot be judged together:"
                 f" their {what} differs, {one} and {another}"
@@ -82,12 +82,12 @@ def _like(store: Store, wanted: Run, limit: int | None, *, one_machine: bool) ->
         for run in store.runs()
         if run.ended
         and run.request.probes == wanted.request.probes
-        and not list(_differences(wanted, run, one_machine=one_machine))
+        and not list(differences(wanted, run, one_machine=one_machine))
     ]
     return alike[:limit][::-1]
 
 
-def _differences(
+def differences(
     first: Run, second: Run, *, one_machine: bool
 ) -> Iterator[tuple[str, object, object]]:
     """What numbers depend on, and is not the same."""

@@ -23,6 +23,7 @@ from flowos.model import (
     UsageError,
 )
 from flowos.operations._alike_runs import alike_runs, kind_of
+from flowos.operations._documents import read_document
 from flowos.operations._files import replaced
 from flowos.operations.history import book, numbers_of
 from flowos.plan import MIN_RUNS, BaselineCheck, baseline_numbers, checked
@@ -82,18 +83,7 @@ def write_baseline(baseline: Baseline, path: Path) -> None:
 
 def read_baseline(path: Path) -> Baseline:
     """Raises UsageError, with the file's name, if it is no baseline."""
-    try:
-        with path.open("rb") as file:
-            text = file.read(_MAX_BYTES + 1)
-        if len(text) > _MAX_BYTES:
-            raise UsageError("this is no FlowOS baseline: it is larger than 64 MiB")
-        return read_baseline_json(text.decode())
-    except OSError as error:
-        raise UsageError(f"baseline {path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: this is no FlowOS baseline: it is no text") from error
-    except UsageError as error:
-        raise UsageError(f"{path}: {error}") from None
+    return read_document(path, "baseline", read_baseline_json, max_bytes=_MAX_BYTES)
 
 
 def request_of(baseline: Baseline, given: MeasurementRequest) -> MeasurementRequest:

@@ -51,12 +51,11 @@ def book(ref: str, url: str | None) -> Report:
     return book_of(*_samples_of(ref, url))
 
 
-def rewritten(ref: str, url: str | None, out: Path, *, parquet: bool = False) -> tuple[Path, ...]:
-    """Write the report of a stored run again; parquet: the table of its numbers as Parquet, too.
+def rewritten(made: Report, out: Path, *, parquet: bool = False) -> tuple[Path, ...]:
+    """Write a report again; parquet: the table of its numbers as Parquet, too.
 
     Raises StoreError if the folder is not writable, UsageError without the package pyarrow.
     """
-    made = book(ref, url)
     table = _as_parquet(csv(made)) if parquet else None
     notes: list[str] = []
     files = written(made, out, notes)
@@ -140,12 +139,12 @@ def beside(refs: tuple[str, str], url: str | None, *, margin: float = RUNS_MARGI
 
 
 def _changes(first: Run, second: Run) -> Iterator[str]:
-    for (name, before), (_, now) in zip(_described(first), _described(second), strict=True):
+    for (name, before), (_, now) in zip(described(first), described(second), strict=True):
         if before != now:
             yield f"{name}: {before or 'none'}, then {now or 'none'}"
 
 
-def _described(run: Run) -> Iterator[tuple[str, str]]:
+def described(run: Run) -> Iterator[tuple[str, str]]:
     """What numbers may depend on."""
     yield "host", run.host
     yield "processor", run.facts.cpu_model

@@ -31,6 +31,7 @@ _PARTS = {
     "_spread": "spread",
     "_steps": "CacheStep Plateau find_plateaus find_steps memory_plateau",
     "_energy": "PER_JOULE per_joule",
+    "_usual": "MIN_OTHERS HistoryPoint NumberPlace place_among",
     "_summary": "no_ceiling no_nominal summarize",
     "_trust": "NOISE_THRESHOLDS NoiseThresholds assess_trust limits_for",
 }
@@ -163,6 +164,12 @@ if TYPE_CHECKING:
     from flowos.plan._energy import (
         PER_JOULE as PER_JOULE,
         per_joule as per_joule,
+    )
+    from flowos.plan._usual import (
+        MIN_OTHERS as MIN_OTHERS,
+        HistoryPoint as HistoryPoint,
+        NumberPlace as NumberPlace,
+        place_among as place_among,
     )
     from flowos.plan._summary import (
         no_ceiling as no_ceiling,

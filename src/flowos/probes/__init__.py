@@ -23,6 +23,7 @@ from flowos.probes._compared import (
 from flowos.probes._flows import flow_of_builds
 from flowos.probes._gpu import HOST
 from flowos.probes._headlines import headlines_of
+from flowos.probes._roofline import rooflines
 from flowos.probes._suspect import SUSPECT
 from flowos.probes._tables import probe_named, probes_for
 from flowos.probes._worth import Worth, in_words, worth
@@ -56,6 +57,7 @@ __all__ = [
     "merged_advice",
     "probe_named",
     "probes_for",
+    "rooflines",
     "timed",
     "verdicts_between",
     "worth",

@@ -26,6 +26,7 @@ from flowos.model import (
     Sample,
     Unmeasured,
 )
+from flowos.probes._intensity import Intensity
 from flowos.probes._nominal import Nominal, no_nominal
 from flowos.probes._worth import Worth
 
@@ -58,6 +59,7 @@ class ProbeInfo:
 
     rounds: how many its conclusions need; four, if levels are compared.
     ceilings: metrics that bound other numbers, so that their best value counts.
+    roofs: metrics that are roofs of a roofline: rates of memory, and of arithmetic by type.
     tunes: the rate that its sweep maximises: best setting, and what each setting gains.
     deciding: metrics whose verdict decides between environments; none where it is not compared.
     margin: a difference between environments counts as equal up to this share.
@@ -76,6 +78,7 @@ class ProbeInfo:
     rounds: int = 1
     headlines: tuple[Headline, ...] = ()
     ceilings: Argv = ()
+    roofs: Argv = ()
     tunes: str = ""
     deciding: Argv = ()
     margin: float = 0.03
@@ -145,6 +148,10 @@ class Probe(Protocol):
 
     def ceiling(self, case: Case) -> Case | None:
         """The case whose best value bounds this one's; `at` sets its probe, levels and metric."""
+        return None
+
+    def intensity(self, measured: Measurement) -> Intensity | None:
+        """Its place in a roofline; None if its operations or bytes are not known."""
         return None
 
     def compared(

@@ -38,6 +38,7 @@ class Flops(Probe):
             Headline("Arithmetic ceiling, f32", "flops", (("type", "f32"),)),
         ),
         ceilings=("flops",),
+        roofs=("flops",),
         nominal=nominal_arithmetic,
     )
 

@@ -41,8 +41,9 @@ from flowos.probes._cores import (
     on_cores,
 )
 from flowos.probes._env_charts import env_curve
+from flowos.probes._intensity import Intensity, of_product
 from flowos.probes._left_out import sizes_left_out
-from flowos.probes._nominal import nominal_arithmetic
+from flowos.probes._nominal import TYPE_BITS, nominal_arithmetic
 from flowos.probes._worth import Worth
 
 SIGILL, SIGABRT = 4, 6
@@ -191,6 +192,10 @@ class Gemm(Probe):
             ("type", case.level("type")),
         )
         return Case("flops", levels=tuple(pair for pair in levels if pair[1]))
+
+    def intensity(self, measured: Measurement) -> Intensity | None:
+        kind, n = measured.case.level("type"), int(measured.case.level("n"))
+        return of_product(f"GEMM {kind}", kind, n, 3 * TYPE_BITS[kind] // 8)
 
     def compared(
         self, facts: Facts, request: MeasurementRequest

@@ -3,11 +3,14 @@
 After figure 4 of seed 001: GEMM over matrix size against clock x multiprocessors x width.
 """
 
-from flowos.model import Case, Chart, CudaDevice, Effort, Pairs
+from flowos.model import Case, Chart, CudaDevice, Effort, Measurement, Pairs
 from flowos.probes._base import Headline, ProbeInfo
 from flowos.probes._gpu import HOST, TorchProbe, nominal_gpu_flops
+from flowos.probes._intensity import Intensity, of_product
 
 TYPES = ("f64", "f32", "tf32", "f16", "bf16", "fp8")
+BYTES = {"f64": 24, "f32": 12, "tf32": 12, "f16": 6, "bf16": 6, "fp8": 4}
+"""Of an element of both factors and of the product, which of fp8 is bf16."""
 HOST_TYPES = ("f64", "f32", "bf16")
 """Those that PyTorch multiplies on processors with a library made for it."""
 SIZES = {
@@ -60,6 +63,7 @@ class GpuGemm(TorchProbe):
             Headline("Matrix product by PyTorch, f32", "flops", (("type", "f32"),)),
             Headline("Matrix product by PyTorch, bf16", "flops", (("type", "bf16"),)),
         ),
+        roofs=("flops",),
         nominal=nominal_gpu_flops,
     )
 
@@ -70,6 +74,12 @@ class GpuGemm(TorchProbe):
             ("sizes", ",".join(map(str, sizes))),
             ("types", ",".join(TYPES if device else HOST_TYPES)),
         )
+
+    def intensity(self, measured: Measurement) -> Intensity | None:
+        if measured.unit != "flop/s":
+            return None
+        kind, n = measured.case.level("type"), int(measured.case.level("n"))
+        return of_product(f"GEMM by PyTorch {kind}", kind, n, BYTES[kind])
 
     def ceiling(self, case: Case) -> Case | None:
         """On processors the arithmetic ceiling of all cores for this type."""

@@ -3,9 +3,10 @@
 Source: McCalpin, STREAM; figure 7 of seed 001.
 """
 
-from flowos.model import Chart, CudaDevice, Effort, Pairs
+from flowos.model import Chart, CudaDevice, Effort, Measurement, Pairs
 from flowos.probes._base import Headline, ProbeInfo
 from flowos.probes._gpu import TorchProbe, nominal_gpu_memory
+from flowos.probes._intensity import TRIAD, Intensity
 
 SECONDS = {"quick": 1.0, "normal": 2.0, "full": 8.0}
 CACHES_PER_ARRAY = 4
@@ -33,8 +34,12 @@ class GpuStream(TorchProbe):
             ),
         ),
         headlines=(Headline("STREAM triad by PyTorch", "bandwidth", (("kernel", "triad"),)),),
+        roofs=("bandwidth",),
         nominal=nominal_gpu_memory,
     )
+
+    def intensity(self, measured: Measurement) -> Intensity | None:
+        return TRIAD if measured.case.level("kernel") == "triad" else None
 
     def details(self, device: CudaDevice | None, effort: Effort) -> Pairs:
         return (("seconds", str(SECONDS[effort])), ("bytes", str(_array_bytes(device))))

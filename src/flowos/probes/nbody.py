@@ -9,6 +9,7 @@ from flowos.model import (
     Compiler,
     Effort,
     Facts,
+    Measurement,
     MeasurementRequest,
     Outcome,
     Reading,
@@ -25,6 +26,8 @@ from flowos.probes._base import (
 )
 from flowos.probes._cores import NO_COMPILER, build_for, core_sets, list_of, options_of, remembered
 from flowos.probes._gpu import HOST, START_SECONDS
+from flowos.probes._intensity import Intensity
+from flowos.probes._nominal import TYPE_BITS
 
 BODIES = {"quick": 8192, "normal": 32768, "full": 256_000}
 GPU_BODIES = 256_000
@@ -95,6 +98,11 @@ class Nbody(Probe):
             cores=case.detail("cpus").count(",") + 1,
             limit_seconds=limit,
         )
+
+    def intensity(self, measured: Measurement) -> Intensity | None:
+        """Of each body four numbers are read and three written."""
+        kind, bodies = measured.case.level("type"), int(measured.case.detail("bodies"))
+        return Intensity(f"N-body {kind}", 20 * bodies / (7 * TYPE_BITS[kind] / 8), kind)
 
     def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
         return read_answer(outcome, "nbody_gpu")

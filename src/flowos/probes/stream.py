@@ -21,7 +21,12 @@ from flowos.model import (
     Unmeasured,
 )
 from flowos.probes._advice import advice
-from flowos.probes._arrays import CACHES_PER_ARRAY, MIN_ARRAY_BYTES, elements_for, last_cache_bytes
+from flowos.probes._arrays import (
+    CACHES_PER_ARRAY,
+    MIN_ARRAY_BYTES,
+    elements_for,
+    last_cache_bytes,
+)
 from flowos.probes._base import (
     WAYS,
     Build,
@@ -35,6 +40,7 @@ from flowos.probes._base import (
     with_details,
 )
 from flowos.probes._env_charts import env_bars
+from flowos.probes._intensity import TRIAD, Intensity
 from flowos.probes._nominal import nominal_memory
 from flowos.probes._placement import INTEL, OPENMP, Affinity, distinct
 from flowos.probes._suspect import crowded, suspected
@@ -117,6 +123,7 @@ class Stream(Probe):
                 (("pages", USUAL_PAGES), ("threads", "1")),
             ),
         ),
+        roofs=("triad",),
         tunes="triad",
         deciding=("triad",),
         env_charts=(env_bars("STREAM triad", "way", "triad", ("stores",), "byte/s"),),
@@ -191,6 +198,9 @@ class Stream(Probe):
         """The memory rate of one core; with more threads, the best one."""
         alone = {"cores": "1"} if case.level("threads") == "1" else {}
         return Case("working_set").at(metric="memory", **alone)
+
+    def intensity(self, measured: Measurement) -> Intensity | None:
+        return TRIAD if measured.metric == "triad" else None
 
     def compared(
         self, facts: Facts, request: MeasurementRequest

@@ -88,6 +88,7 @@ class WorkingSet(Probe):
         ),
         headlines=(Headline("Memory ceiling", MEMORY),),
         ceilings=(MEMORY,),
+        roofs=(MEMORY,),
         nominal=nominal_memory,
     )
 

@@ -19,6 +19,8 @@ _PARTS = {
     "_progress_line": "cut progress_line",
     "_published": "published",
     "_report": "ChartStep HeadlineNumber Report Section",
+    "_side_by_side": "ReportedRun SideBySide side_by_side_json",
+    "_side_by_side_text": "side_by_side_text",
     "_slice_words": "accounted_words asked_words",
     "_storage_text": "storage_lines",
     "_suite": "SuiteFigure SuiteReport figure_name suite_json",
@@ -30,6 +32,7 @@ _PARTS = {
     "page._convergence": "convergence_html convergence_svg",
     "page._deployments": "deployments_html",
     "page._page": "html",
+    "page._side_by_side": "side_by_side_html",
     "page._suite": "suite_html",
     "page._timeline": "timeline_html",
 }
@@ -88,6 +91,14 @@ if TYPE_CHECKING:
         Report as Report,
         Section as Section,
     )
+    from flowos.report._side_by_side import (
+        ReportedRun as ReportedRun,
+        SideBySide as SideBySide,
+        side_by_side_json as side_by_side_json,
+    )
+    from flowos.report._side_by_side_text import (
+        side_by_side_text as side_by_side_text,
+    )
     from flowos.report._slice_words import (
         accounted_words as accounted_words,
         asked_words as asked_words,
@@ -127,6 +138,9 @@ if TYPE_CHECKING:
     )
     from flowos.report.page._page import (
         html as html,
+    )
+    from flowos.report.page._side_by_side import (
+        side_by_side_html as side_by_side_html,
     )
     from flowos.report.page._suite import (
         suite_html as suite_html,

@@ -11,9 +11,9 @@ from flowos.model import UsageError, from_plain, schema_of, to_json
 from flowos.report._report import Report
 
 FORMAT = "flowos-report"
-SCHEMA = 3
-_READ = (1, 2, SCHEMA)
-"""Schema 2 had other names of some fields, schema 1 "nan", "inf" and "-inf" instead of null."""
+SCHEMA = 4
+_READ = (1, 2, 3, SCHEMA)
+"""Schema 3 lacked fields, 2 had other names of some, 1 "nan", "inf", "-inf" instead of null."""
 
 
 def json(book: Report) -> str:

@@ -7,6 +7,8 @@ from flowos.report._comparison_table import doubted, grouped, known, rounds_of, 
 from flowos.report._matrix import matrices_of
 from flowos.report._panels import headlines_of
 from flowos.report._report import Report
+from flowos.report._roofline import roofs_text, rows_of, title_of
+from flowos.report._usual import NAMES, TITLE, about, cells_of
 from flowos.report._words import (
     NOTHING_TO_DO,
     case_text,
@@ -38,6 +40,8 @@ def markdown(book: Report) -> str:
         _head,
         _advice,
         _headlines,
+        _places,
+        _rooflines,
         _gaps,
         _findings,
         _verdicts,
@@ -81,6 +85,22 @@ def _headlines(book: Report) -> Iterator[str]:
     yield from _section("Headlines", ("", *_NUMBER), rows)
     if rows:
         yield rule_of(book.run)
+        yield ""
+
+
+def _places(book: Report) -> Iterator[str]:
+    yield from _section(TITLE, NAMES, [cells_of(place) for place in book.places])
+    if book.places:
+        yield _cell(about(book))
+        yield ""
+
+
+def _rooflines(book: Report) -> Iterator[str]:
+    names = ("kernel", "intensity", "reached", "of its roof", "bound by")
+    for each in book.rooflines:
+        rows = [(r.label, r.intensity, r.flops, r.share, r.by) for r in rows_of(each)]
+        yield from _section(title_of(each), names, rows)
+        yield f"{_cell(roofs_text(each))}."
         yield ""
 
 

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from flowos.model import Advice, Chart, Measurement, Run, Sample, Verdict
+from flowos.model import Advice, Chart, Measurement, Roofline, Run, Sample, Verdict
+from flowos.plan import NumberPlace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,7 @@ class Report:
     """A run, ready to be rendered. Without `headlines` the best of each chart is used.
 
     advice: what to do, the largest gain first; None if no probe looked for advice.
+    places: of headlines among those of other runs; where there are enough of them.
     findings: sentences for people, such as the best setting and the gain of each setting.
     """
 
@@ -50,6 +52,8 @@ class Report:
     advice: tuple[Advice, ...] | None = None
     findings: tuple[str, ...] = ()
     steps: tuple[ChartStep, ...] = ()
+    rooflines: tuple[Roofline, ...] = ()
+    places: tuple[NumberPlace, ...] = ()
 
     @property
     def doubtful(self) -> tuple[Measurement, ...]:

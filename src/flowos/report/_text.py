@@ -8,7 +8,9 @@ from flowos.report._comparison_table import lines_of
 from flowos.report._matrix import Matrix, matrices_of
 from flowos.report._panels import headlines_of
 from flowos.report._report import HeadlineNumber, Report
+from flowos.report._roofline import roofs_text, rows_of, title_of
 from flowos.report._runs import lines_of_runs
+from flowos.report._usual import lines_of_places
 from flowos.report._words import (
     NOTHING_TO_DO,
     UNKNOWN,
@@ -38,6 +40,8 @@ def text(book: Report) -> str:
         _head,
         _advice,
         _headlines,
+        lines_of_places,
+        _rooflines,
         _doubts,
         _gaps,
         _findings,
@@ -45,7 +49,7 @@ def text(book: Report) -> str:
         _worth,
     )
     if book.run.request.commands and not book.run.environments:
-        sections = (_head, _headlines, _worth, _findings, _gaps, _doubts)
+        sections = (_head, _headlines, lines_of_places, _worth, _findings, _gaps, _doubts)
     if book.run.environments:
         sections = (_head, _worth, _findings, _gaps, _doubts)
     parts = [line for section in sections for line in section(book)]
@@ -162,6 +166,19 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     first, *numbers, last = cells
     middle = (n.rjust(width) for n, width in zip(numbers, widths[1:-1], strict=True))
     return "  ".join([first.ljust(widths[0]), *middle, last]).rstrip()
+
+
+def _rooflines(book: Report) -> Iterator[str]:
+    """The roofs, and each kernel where it is fastest."""
+    for each in book.rooflines:
+        yield title_of(each)
+        yield from _item(roofs_text(each))
+        rows = list(rows_of(each))
+        widths = [max(len(getattr(row, name)) for row in rows) for name in ("label", "intensity")]
+        for row in rows:
+            at = f"{row.label.ljust(widths[0])}  {row.intensity.rjust(widths[1])}"
+            yield f"  {at}  {row.flops.rjust(12)}  {row.share} of its roof, by {row.by}"
+        yield ""
 
 
 def _doubts(book: Report) -> Iterator[str]:

@@ -106,7 +106,7 @@ def test_no_spreadsheet_takes_a_level_for_a_formula_and_numbers_stay_numbers(sma
     [
         ("{", "no FlowOS report"),
         ("[]", "no FlowOS report: it does not say"),
-        ('{"format": "flowos-report", "schema": 99}', "schema 99, this FlowOS reads 3"),
+        ('{"format": "flowos-report", "schema": 99}', "schema 99, this FlowOS reads 4"),
         ('{"format": "flowos-report", "schema": 1}', "cannot be read: report: Report expected"),
     ],
 )
@@ -118,7 +118,7 @@ def test_what_is_no_report_is_refused_in_one_line(given: str, said: str) -> None
 
 def test_json_says_what_it_is(small: Report) -> None:
     whole = text_of.loads(json(small))
-    assert (whole["format"], whole["schema"]) == ("flowos-report", 3)
+    assert (whole["format"], whole["schema"]) == ("flowos-report", 4)
     assert whole["book"]["samples"][0]["values"] == [56e9, 55e9]
 
 

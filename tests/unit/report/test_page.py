@@ -1,5 +1,7 @@
 """The page: whole, small, readable in both themes, and safe whatever text it holds."""
 
+import base64
+import hashlib
 import math
 import re
 from dataclasses import replace
@@ -10,6 +12,7 @@ import pytest
 
 from flowos.model import Case, Chart, Measurement, Run, Trust, Unmeasured
 from flowos.report import ChartStep, Report, Section, html, markdown, text
+from flowos.report.page._script import SCRIPT
 from flowos.report.page._style import DARK, DASHES, LIGHT
 from flowos.report.page._ticks import (
     Axis,
@@ -51,14 +54,19 @@ def page_of(run: Run, chart: Chart, *rows: Measurement, steps: tuple[ChartStep, 
     return html(Report(run=run, measurements=rows, sections=(section,), steps=steps))
 
 
-def test_a_page_loads_nothing_and_runs_nothing(recorded: Report) -> None:
+def test_a_page_loads_nothing_and_runs_one_script_by_its_digest(recorded: Report) -> None:
     page = html(recorded)
     reader = read(page)
     assert reader.loads == []
     assert reader.handlers == []
-    assert "script" not in reader.tags
-    assert "http" not in page.replace("http-equiv", "")
-    assert "default-src 'none'" in page.replace("&#x27;", "'")
+    assert reader.tags["script"] == 1
+    assert "http" not in page.replace("http-equiv", "").replace(SCRIPT, "")
+    policy = page.replace("&#x27;", "'")
+    assert "default-src 'none'" in policy
+    script = page[page.index("<script>") + len("<script>") : page.index("</script>")]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'\"" in policy
+    assert set(re.findall('http[^"]*', SCRIPT)) == {"http://www.w3.org/2000/svg"}, "a namespace"
 
 
 @pytest.mark.no_cover
@@ -73,7 +81,7 @@ def test_a_page_is_small_also_when_very_much_was_measured(recorded: Report) -> N
 
 def test_hostile_text_stays_text(small: Report) -> None:
     page = html(hostile(small))
-    assert "script" not in read(page).tags
+    assert read(page).tags["script"] == 1
     assert not re.search(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]", page)
     assert "alert(&quot;1&quot;)" in page
     page.encode("utf-8")
@@ -318,7 +326,7 @@ def test_steps_that_crowd_are_staggered_and_those_outside_are_left_out(small: Re
         *rows,
         steps=(*at, ChartStep(probe="stream", axis="bytes", at=1, label="out")),
     )
-    heights = re.findall(r'y="([\d.]+)"[^>]*class="halo">L\d', page)
+    heights = re.findall(r'y="([\d.]+)"[^>]*class="halo"[^>]*>L\d', page)
     assert len(set(heights)) == 3
     assert ">out</text>" not in page
 

@@ -9,7 +9,7 @@ _PARTS = {
     "_cases": "offered",
     "_next_steps": "with_time_to_tell",
     "_prepare": "check",
-    "_report": "book_of",
+    "_report": "book_of headlines_in",
     "_run": "DeployedOn OnSample Result measured planned written",
     "_sampler": "TIME_WAS_OUT",
     "_session": "OUT_OF_TIME measure",
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from flowos.operations.measure._report import (
         book_of as book_of,
+        headlines_in as headlines_in,
     )
     from flowos.operations.measure._run import (
         DeployedOn as DeployedOn,

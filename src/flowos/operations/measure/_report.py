@@ -1,7 +1,7 @@
 """From samples to a report: numbers, findings and charts."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from flowos.model import (
@@ -38,6 +38,7 @@ from flowos.probes import (
     merged_advice,
     probe_named,
     probes_for,
+    rooflines,
     verdicts_between,
     worth,
 )
@@ -70,6 +71,16 @@ def book_of(run: Run, samples: Sequence[Sample]) -> Report:
     found = concluded(run, ordered, measured, limits)
     findings = (*_deployed(run.deployment), *_commands(run.request), *found.findings)
     return replace(found, findings=findings, samples=tuple(samples))
+
+
+def headlines_in(
+    run: Run, samples: Sequence[Sample], metrics: Collection[tuple[str, str]]
+) -> list[tuple[str, Measurement]]:
+    """Label and number of its headlines of these (probe, metric), without shares of ceilings."""
+    limits = limits_for(run.facts.architecture, (s.state for s in samples))
+    ours = [s for s in as_planned(run, samples) if (s.case.probe, s.metric) in metrics]
+    measured = [_as_ceiling(m) for m in summarize(ours, limits=limits)]
+    return [(h.label, m) for h, m in headlines_of(measured, ours, limits)]
 
 
 def _deployed(deployment: Deployment | None) -> Iterator[str]:
@@ -113,9 +124,10 @@ def _of_one_environment(
 ) -> Report:
     found = [_Found(probe, measured, samples, limits) for probe in probes_for()]
     headlines = tuple(_headlines(measured, samples, limits))
+    left_out = (each for f in found for each in f.left_out)
     energies = (h.measured for h in headlines if h.measured not in measured)
     return Report(
-        run=replace(run, unmeasured=(*run.unmeasured, *(u for f in found for u in f.left_out))),
+        run=replace(run, unmeasured=tuple(dict.fromkeys((*run.unmeasured, *left_out)))),
         measurements=tuple(dict.fromkeys((*measured, *energies))),
         verdicts=(
             *with_time_to_tell(run, [v for f in found for v in f.verdicts]),
@@ -126,6 +138,7 @@ def _of_one_environment(
         advice=_advice(f.advice for f in found),
         findings=tuple(line for f in found for line in f.findings),
         steps=tuple(_steps(measured)),
+        rooflines=rooflines(measured),
     )
 
 

@@ -8,6 +8,7 @@ _PARTS = {
     "_convergence": "convergence_html convergence_svg",
     "_deployments": "deployments_html",
     "_page": "html",
+    "_side_by_side": "side_by_side_html",
     "_suite": "suite_html",
     "_timeline": "timeline_html",
 }
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     )
     from flowos.report.page._page import (
         html as html,
+    )
+    from flowos.report.page._side_by_side import (
+        side_by_side_html as side_by_side_html,
     )
     from flowos.report.page._suite import (
         suite_html as suite_html,

@@ -22,16 +22,21 @@ _WIDEST_CHARACTER = 9.6
 
 
 @dataclass(frozen=True, slots=True)
-class _Frame:
+class CurveFrame:
+    """Both axes; binary: are ticks of x powers of two, in bytes?"""
+
     x: Axis
     y: Axis
     scale: Scale
     binary: bool
 
 
-def curve(panel: Panel, name: str) -> Markup:
-    """The drawing of a panel that has at least one point."""
-    frame = _frame(panel)
+def curve(panel: Panel, name: str, frame: CurveFrame | None = None, *more: Markup) -> Markup:
+    """The drawing of a panel that has at least one point.
+
+    frame: by default all points fit. more: drawn on top.
+    """
+    frame = frame or _frame(panel)
     return drawing(
         panel,
         name,
@@ -42,10 +47,27 @@ def curve(panel: Panel, name: str) -> Markup:
         *(_context(each, frame) for each in panel.context),
         *(_series(each, frame) for each in panel.lines),
         _ceilings(panel, frame),
+        *more,
+        class_="plot curve",
+        data_x=_words(frame.x),
+        data_y=_words(frame.y),
+        data_factor=f"{frame.scale.factor:g}",
+        data_binary=str(int(frame.binary)),
     )
 
 
-def _frame(panel: Panel) -> _Frame:
+def _words(axis: Axis) -> str:
+    """An axis for the script."""
+    ends = f"{axis.low:.8g} {axis.high:.8g} {axis.start:g} {axis.end:g}"
+    return f"{ends} {int(axis.log)}"
+
+
+def values(*points: tuple[float | None, float | None]) -> str:
+    """Points for the script: "x,y" each; one without a value stays where it is on that axis."""
+    return " ".join(",".join("" if v is None else f"{v:.6g}" for v in point) for point in points)
+
+
+def _frame(panel: Panel) -> CurveFrame:
     chart, drawn = panel.chart, panel.drawn
     values = [m.value for m in drawn]
     most = max(values)
@@ -61,15 +83,23 @@ def _frame(panel: Panel) -> _Frame:
     elif not chart.log_x:
         left -= (right - left) * 0.03
         right += (right - left) * 0.03
-    return _Frame(
-        x=Axis(left, right, _LEFT + 8, WIDTH - _RIGHT, chart.log_x),
-        y=Axis(low, high, HEIGHT - _BOTTOM, _TOP, chart.log_y),
+    binary = "bytes" in chart.x_label.lower() or chart.x == "bytes"
+    return frame_of(panel, (left, right), (low, high), binary=binary)
+
+
+def frame_of(
+    panel: Panel, x: tuple[float, float], y: tuple[float, float], *, binary: bool = False
+) -> CurveFrame:
+    """Axes over these values."""
+    return CurveFrame(
+        x=Axis(*x, _LEFT + 8, WIDTH - _RIGHT, panel.chart.log_x),
+        y=Axis(*y, HEIGHT - _BOTTOM, _TOP, panel.chart.log_y),
         scale=panel.scale,
-        binary="byte" in chart.x_label.lower() or chart.x == "bytes",
+        binary=binary,
     )
 
 
-def _grid(panel: Panel, frame: _Frame) -> Markup:
+def _grid(panel: Panel, frame: CurveFrame) -> Markup:
     y, factor = frame.y, frame.scale.factor
     rows = decade_ticks(y.low, y.high) if y.log else even_ticks(y.low / factor, y.high / factor)
     heights = [(row, y.at(row)) for row in (rows if y.log else [r * factor for r in rows])]
@@ -80,13 +110,15 @@ def _grid(panel: Panel, frame: _Frame) -> Markup:
     for at, label in _named_columns(frame):
         parts.append(line("base", at, base, at, base + 5))
         parts.append(text(label, at, base + 21, "middle"))
-    parts.append(text(symbol(frame.scale.symbol), 0, 15, class_="strong"))
     label = panel.chart.x_label or panel.chart.x
-    parts.append(text(label, WIDTH - _RIGHT, HEIGHT - 5, "end", "strong"))
-    return join(*parts)
+    return join(
+        tag("g", *parts, class_="scale"),
+        text(symbol(frame.scale.symbol), 0, 15, class_="strong"),
+        text(label, WIDTH - _RIGHT, HEIGHT - 5, "end", "strong"),
+    )
 
 
-def _named_columns(frame: _Frame) -> list[tuple[float, str]]:
+def _named_columns(frame: CurveFrame) -> list[tuple[float, str]]:
     """Ticks of the x axis whose labels do not touch, even with larger text on narrow pages."""
     x = frame.x
     if frame.binary and x.log:
@@ -113,7 +145,7 @@ def _plain(value: float) -> str:
     return f"{value:,.10g}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
-def _points(each: Line, frame: _Frame) -> list[tuple[float, float, Measurement]]:
+def _points(each: Line, frame: CurveFrame) -> list[tuple[float, float, Measurement]]:
     return [(frame.x.at(float(x)), frame.y.at(m.value), m) for x, m in each.points]
 
 
@@ -121,36 +153,50 @@ def _path(points: list[tuple[float, float, Measurement]]) -> str:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y, _ in points)
 
 
-def _context(each: Line, frame: _Frame) -> Markup:
+def _context(each: Line, frame: CurveFrame) -> Markup:
     points = _points(each, frame)
-    title = tag("title", each.label)
+    title, at = tag("title", each.label), _values(each)
     if len(points) == 1:
         x, y, _ = points[0]
-        return tag("circle", title, class_="cdot", cx=x, cy=y, r="2.5")
-    return tag("path", title, class_="context", d=_path(points))
+        return tag("circle", title, class_="cdot", cx=x, cy=y, r="2.5", data_at=at)
+    return tag("path", title, class_="context", d=_path(points), data_at=at)
 
 
-def _series(each: Line, frame: _Frame) -> Markup:
+def _values(each: Line) -> str:
+    return values(*((float(x), m.value) for x, m in each.points))
+
+
+def _series(each: Line, frame: CurveFrame) -> Markup:
     points = _points(each, frame)
-    parts = [tag("path", class_="line", d=_path(points))] if len(points) > 1 else []
-    for x, _, m in points:
+    parts = []
+    if len(points) > 1:
+        parts.append(tag("path", class_="line", d=_path(points), data_at=_values(each)))
+    for (x, _, m), (level, _) in zip(points, each.points, strict=True):
         ends = [frame.y.at(v) for v in (m.low, m.high) if frame.y.holds(v)]
         if len(ends) == 2 and abs(ends[0] - ends[1]) > 3:
-            parts.append(line("spread", x, ends[0], x, ends[1]))
+            at = values((float(level), m.low), (float(level), m.high))
+            parts.append(line("spread", x, ends[0], x, ends[1], at))
     parts += [
-        marker(each.colour, x, y, m.trust.good, _point_title(each, frame, level, m))
+        marker(
+            each.colour,
+            x,
+            y,
+            m.trust.good,
+            _point_title(each, frame, level, m),
+            values((float(level), m.value)),
+        )
         for (x, y, m), (level, _) in zip(points, each.points, strict=True)
     ]
     return tag("g", *parts, class_=f"series s{each.colour}")
 
 
-def _point_title(each: Line, frame: _Frame, level: str, m: Measurement) -> str:
+def _point_title(each: Line, frame: CurveFrame, level: str, m: Measurement) -> str:
     at = _units.size(float(level)) if frame.binary else level
     number = people(value_of(m, frame.scale))
     return f"{each.label} at {at}: {number} ({spread_of(m, frame.scale)}; {trust_of(m)})"
 
 
-def _ceilings(panel: Panel, frame: _Frame) -> Markup:
+def _ceilings(panel: Panel, frame: CurveFrame) -> Markup:
     shown = [c for c in panel.ceilings if all(frame.y.holds(v) for _, v in c.points)]
     parts = [_ceiling(each, frame) for each in shown]
     labelled = sorted(shown, key=lambda c: frame.y.at(c.points[-1][1]))
@@ -160,31 +206,36 @@ def _ceilings(panel: Panel, frame: _Frame) -> Markup:
         kind = "nominal " if each.kind == "nominal" else ""
         words = f"{kind}ceiling {frame.scale.number(each.points[-1][1])}"
         named = f"{each.label} {words}".strip()
-        parts.append(text(people(named), WIDTH - _RIGHT, at, "end", "halo"))
+        end = values((None, each.points[-1][1]))
+        parts.append(text(people(named), WIDTH - _RIGHT, at, "end", "halo", end))
     return join(*parts)
 
 
-def _ceiling(each: Ceiling, frame: _Frame) -> Markup:
+def _ceiling(each: Ceiling, frame: CurveFrame) -> Markup:
     style = f"ceiling {each.kind}"
     if each.flat:
         at = frame.y.at(each.points[0][1])
-        return line(style, _LEFT, at, WIDTH - _RIGHT, at)
+        level = (None, each.points[0][1])
+        return line(style, _LEFT, at, WIDTH - _RIGHT, at, values(level, level))
     points = [f"{frame.x.at(float(x)):.1f} {frame.y.at(v):.1f}" for x, v in each.points]
-    return tag("path", class_=style, d="M" + "L".join(points))
+    corners = values(*((float(x), v) for x, v in each.points))
+    return tag("path", class_=style, d="M" + "L".join(points), data_at=corners)
 
 
-def _steps(panel: Panel, frame: _Frame) -> list[Markup]:
+def _steps(panel: Panel, frame: CurveFrame) -> list[Markup]:
     parts = []
     shown = sorted((s for s in panel.steps if frame.x.holds(s.at)), key=lambda s: s.at)
     places = [frame.x.at(s.at) for s in shown]
     crowded = any(b - a < _STEP_ROOM for a, b in pairwise(places))
     for number, step in enumerate(shown):
         at = frame.x.at(step.at)
-        parts.append(line("step", at, _TOP, at, HEIGHT - _BOTTOM))
+        here = (step.at, None)
+        parts.append(line("step", at, _TOP, at, HEIGHT - _BOTTOM, values(here, here)))
         left = at > WIDTH * 0.7
         y = _TOP + 12 + (18 * (number % 3) if crowded else 0)
         anchor = "end" if left else "start"
-        parts.append(text(step.label, at - 5 if left else at + 5, y, anchor, "halo"))
+        place = at - 5 if left else at + 5
+        parts.append(text(step.label, place, y, anchor, "halo", values(here)))
     return parts
 
 

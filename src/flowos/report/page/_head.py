@@ -1,12 +1,15 @@
 """The head element of every page, and what stands around pages that are served."""
 
+from base64 import b64encode
 from dataclasses import dataclass
+from hashlib import sha256
 
 from flowos.report.page._markup import Markup, tag
 from flowos.report.page._style import CSS, DARK, LIGHT
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""A file loads nothing and runs nothing, whatever external text it contains."""
+"""A file loads nothing and runs nothing but a script of ours, whatever external text it contains:
+that one is allowed by its digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,16 +26,28 @@ FILE = Frame()
 """A page that is a file of its own."""
 
 
-def document(title: str, *body: Markup | None, skip: str = "", frame: Frame = FILE) -> str:
-    """A whole page. skip: words of the link to its main part."""
+def document(
+    title: str, *body: Markup | None, skip: str = "", frame: Frame = FILE, script: str = ""
+) -> str:
+    """A whole page. skip: words of the link to its main part. script: what it runs as a file."""
+    script = script if frame is FILE else ""
     link = tag("a", skip, href="#main", class_="skip") if skip else None
-    page = tag("html", _head(title, frame), tag("body", link, frame.bar, *body), lang="en")
+    run = tag("script", Markup(script)) if script else None
+    whole = tag("body", link, frame.bar, *body, run)
+    page = tag("html", _head(title, frame, script), whole, lang="en")
     return f"<!doctype html>\n{page}\n"
 
 
-def _head(title: str, frame: Frame) -> Markup:
+def _policy(script: str) -> str:
+    if not script:
+        return _POLICY
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    return f"{_POLICY}; script-src 'sha256-{digest}'"
+
+
+def _head(title: str, frame: Frame, script: str) -> Markup:
     theme = ((LIGHT, "light"), (DARK, "dark"))
-    policy = tag("meta", http_equiv="Content-Security-Policy", content=_POLICY)
+    policy = tag("meta", http_equiv="Content-Security-Policy", content=_policy(script))
     return tag(
         "head",
         tag("meta", charset="utf-8"),

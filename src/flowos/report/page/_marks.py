@@ -63,14 +63,17 @@ def words(text: str) -> Markup:
     return join(*(tag("code", piece) if code else piece for piece, code in spans_of(text)))
 
 
-def marker(series: int, x: float, y: float, good: bool, title: str) -> Markup:
-    """A point; hollow if it cannot be trusted."""
+def marker(
+    series: int, x: float, y: float, good: bool, title: str, at: str | None = None
+) -> Markup:
+    """A point; hollow if it cannot be trusted. at: its values, for the script of curves."""
     return tag(
         "path",
         tag("title", title),
         class_="dot" if good else "dot no",
         d=_SHAPES[series],
         transform=f"translate({x:.1f} {y:.1f})",
+        data_at=at,
     )
 
 
@@ -87,8 +90,10 @@ def swatch(series: int, bar: bool) -> Markup:
     return tag("svg", drawn, class_=f"s{series}", width=width, height="14", aria_hidden="true")
 
 
-def drawing(panel: Panel, name: str, height: float, description: str, *parts: Markup) -> Markup:
-    """The SVG image with its title and a description for screen readers."""
+def drawing(
+    panel: Panel, name: str, height: float, description: str, *parts: Markup, **more: str
+) -> Markup:
+    """The SVG image with its title and a description for screen readers. more: attributes."""
     return tag(
         "svg",
         tag(
@@ -96,20 +101,31 @@ def drawing(panel: Panel, name: str, height: float, description: str, *parts: Ma
         ),
         tag("desc", description, id=f"{name}-d"),
         *parts,
-        class_="plot",
         viewBox=f"0 0 {WIDTH:.0f} {height:.0f}",
         role="img",
         aria_labelledby=f"{name}-t {name}-d",
+        **{"class_": "plot", **more},
     )
 
 
 def text(
-    words: str, x: float, y: float, anchor: str = "start", class_: str | None = None
+    words: str,
+    x: float,
+    y: float,
+    anchor: str = "start",
+    class_: str | None = None,
+    at: str | None = None,
 ) -> Markup:
     return tag(
-        "text", words, x=x, y=y, text_anchor=None if anchor == "start" else anchor, class_=class_
+        "text",
+        words,
+        x=x,
+        y=y,
+        text_anchor=None if anchor == "start" else anchor,
+        class_=class_,
+        data_at=at,
     )
 
 
-def line(class_: str, x1: float, y1: float, x2: float, y2: float) -> Markup:
-    return tag("path", class_=class_, d=f"M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}")
+def line(class_: str, x1: float, y1: float, x2: float, y2: float, at: str | None = None) -> Markup:
+    return tag("path", class_=class_, d=f"M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}", data_at=at)

@@ -1,13 +1,16 @@
 """The page: the machine, its performance, trust, and every number."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from flowos.model import Missing
+from flowos.model import Chart, Missing, Roofline
 from flowos.report import _units
 from flowos.report._comparison_table import grouped, summary
 from flowos.report._matrix import matrix_of
 from flowos.report._panels import Line, Panel, best_of, panels_of
 from flowos.report._report import Report, Section
+from flowos.report._roofline import panel_of
+from flowos.report._usual import TITLE
 from flowos.report._words import (
     NOTHING_TO_DO,
     counted,
@@ -31,11 +34,14 @@ from flowos.report.page._lists import doubts, gaps
 from flowos.report.page._marks import people, swatch, words
 from flowos.report.page._markup import Markup, join, tag
 from flowos.report.page._matrix import heat_map
+from flowos.report.page._roofline import roofline_curve
+from flowos.report.page._script import SCRIPT
 from flowos.report.page._tables import panel_table, scrolled
+from flowos.report.page._usual import places
 
 
 def html(book: Report, *, frame: Frame = FILE) -> str:
-    """One self-contained page: inline style and SVG, no script, nothing loaded."""
+    """One self-contained page: inline style, SVG and script, nothing loaded."""
     parts = [part for part in _parts(book) if part is not None]
     return document(
         f"{book.run.facts.cpu_model} on {book.run.host}, measured by FlowOS",
@@ -44,6 +50,7 @@ def html(book: Report, *, frame: Frame = FILE) -> str:
         _footer(book),
         skip="Skip to the numbers",
         frame=frame,
+        script=SCRIPT,
     )
 
 
@@ -56,8 +63,10 @@ def _parts(book: Report) -> Iterator[Part | None]:
     shown = cards(book)
     rule = tag("p", rule_of(book.run), class_="note") if shown else None
     yield _part("headlines", "Headlines", "What it reaches", rule, shown)
+    yield _part("usual", "Is this normal?", TITLE, places(book))
     if is_comparison(book.run):
         yield _worth(book)
+    yield _rooflines(book)
     yield _trust(book)
     for number, section in enumerate(book.sections):
         yield _section(book, section, f"p{number}")
@@ -147,26 +156,58 @@ def _section(book: Report, section: Section, name: str) -> Part | None:
 
 def charts_of(book: Report, section: Section, name: str) -> Markup | None:
     """The charts of a section that have numbers; None if none has."""
-    content = []
-    wide_ones = 0
-    for i, chart in enumerate(section.charts):
-        found = panels_of(book, section, chart)
-        if not found:
-            continue
-        figures = [_figure(panel, f"{name}-{i}-{j}") for j, panel in enumerate(found)]
-        about = tag("p", chart.about, class_="note") if chart.about else None
-        plots = tag("div", *figures, class_="plots") if len(figures) > 1 else figures[0]
-        wide_ones += len(figures) > 1
-        kind = "chart wide" if len(figures) > 1 else "chart"
-        content.append(tag("div", tag("h3", chart.title), about, plots, class_=kind))
-    alone = "charts alone" if len(content) == 1 and not wide_ones else "charts"
-    return tag("div", *content, class_=alone) if content else None
+    drawn = (chart_of(book, section, c, f"{name}-{i}") for i, c in enumerate(section.charts))
+    return arranged([chart for chart in drawn if chart is not None])
 
 
-def _figure(panel: Panel, name: str) -> Markup:
+@dataclass(frozen=True, slots=True)
+class DrawnChart:
+    """A chart with its heading. figures: of how many panels."""
+
+    markup: Markup
+    figures: int
+
+
+def chart_of(book: Report, section: Section, chart: Chart, name: str) -> DrawnChart | None:
+    """A chart of a section; None if it has no number."""
+    found = panels_of(book, section, chart)
+    if not found:
+        return None
+    return _drawn(found[0], [_figure(panel, f"{name}-{j}") for j, panel in enumerate(found)])
+
+
+def _drawn(panel: Panel, figures: Sequence[Markup]) -> DrawnChart:
+    """One chart of these figures, all of the same chart as the panel."""
+    chart = panel.chart
+    about = tag("p", chart.about, class_="note") if chart.about else None
+    plots = tag("div", *figures, class_="plots") if len(figures) > 1 else figures[0]
+    kind = "chart wide" if len(figures) > 1 else "chart"
+    return DrawnChart(tag("div", tag("h3", chart.title), about, plots, class_=kind), len(figures))
+
+
+def arranged(charts: Sequence[DrawnChart]) -> Markup | None:
+    """Charts in columns; a single one in the whole width. None without any."""
+    if not charts:
+        return None
+    alone = len(charts) == 1 and charts[0].figures == 1
+    kind = "charts alone" if alone else "charts"
+    return tag("div", *(chart.markup for chart in charts), class_=kind)
+
+
+def _rooflines(book: Report) -> Part | None:
+    drawn = [
+        _drawn(panel := panel_of(each), (_figure(panel, f"roofline-{i}", each),))
+        for i, each in enumerate(book.rooflines)
+    ]
+    return _part("roofline", "Roofline", "Kernels under their roofs", arranged(drawn))
+
+
+def _figure(panel: Panel, name: str, roofline: Roofline | None = None) -> Markup:
     heading = tag("h4", panel.title) if panel.title else None
     if not panel.lines:
         drawn = tag("p", "No number of this could be drawn; see the table.", class_="note")
+    elif roofline:
+        drawn = roofline_curve(roofline, panel, name)
     elif panel.chart.kind == "curve":
         drawn = curve(panel, name)
     elif panel.chart.kind == "matrix":

@@ -155,6 +155,12 @@ font-size:.86rem}
 fill:var(--muted);font-variant-numeric:tabular-nums}
 .plot .strong{fill:var(--ink);font-weight:600}
 .plot .halo{paint-order:stroke;stroke:var(--paper);stroke-width:4px;stroke-linejoin:round}
+.tools{display:flex;gap:6px;margin:2px 0}
+.tools button{font:inherit;font-size:.8rem;color:var(--muted);background:none;cursor:pointer;
+border:1px solid var(--rule);border-radius:4px;padding:1px 8px}
+.tools button[aria-pressed=true]{color:var(--ink);border-color:var(--muted)}
+.tools button:disabled{opacity:.45;cursor:default}
+.zoom{fill:var(--c0);fill-opacity:.12;stroke:var(--c0)}
 .grid{stroke:var(--rule);stroke-width:1}
 .base{stroke:var(--muted);stroke-width:1}
 .line{fill:none;stroke:var(--c);stroke-width:2.2;stroke-linejoin:round;stroke-linecap:round}
@@ -218,7 +224,7 @@ td.wrap{white-space:normal;min-width:44ch}
 .comparison th,.comparison td{white-space:normal}.comparison .n{white-space:nowrap}
 .comparison tbody th{min-width:15ch}.comparison td:nth-child(2){min-width:20ch}
 .comparison td:nth-child(n+6){min-width:20ch}
-.forest{width:150px;height:20px;display:block}
+.forest{width:150px;height:20px;display:block}.forest.strip{height:30px}
 .band{fill:var(--track)}.one{stroke:var(--muted);stroke-width:1}
 .ci{stroke:var(--c0);stroke-width:2.4}.cidot{fill:var(--c0)}
 dl.facts{display:grid;grid-template-columns:minmax(0,11rem) minmax(0,1fr);gap:0;margin:18px 0 0;
@@ -239,6 +245,7 @@ section{margin-top:40px}
 dl.facts{grid-template-columns:1fr}dl.facts dd{border-top:0;padding-top:0}
 dl.facts dt{padding-bottom:0}
 }
-@media print{.scroll{max-height:none;overflow:visible}section{break-inside:avoid}nav{display:none}}
+@media print{.scroll{max-height:none;overflow:visible}section{break-inside:avoid}
+nav,.tools{display:none}}
 """ + _SERIES + _SHADES + _HEAT
 )

@@ -1,0 +1,28 @@
+"""Files that FlowOS wrote, perhaps on another machine, read whole and with bounds."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from flowos.model import UsageError
+
+T = TypeVar("T")
+
+
+def read_document(path: Path, noun: str, read: Callable[[str], T], *, max_bytes: int) -> T:
+    """What `read` makes of the text. Raises UsageError, with the file's name, if it is none.
+
+    noun: what the file should be, such as baseline.
+    """
+    try:
+        with path.open("rb") as file:
+            text = file.read(max_bytes + 1)
+        if len(text) > max_bytes:
+            raise UsageError(f"this is no FlowOS {noun}: it is larger than {max_bytes >> 20} MiB")
+        return read(text.decode())
+    except OSError as error:
+        raise UsageError(f"{noun} {path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: this is no FlowOS {noun}: it is no text") from error
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None

@@ -1,0 +1,119 @@
+"""`flowos report RUN RUN ...`: runs of the store, and reports of others, on one page."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from flowos.model import Run, StoreError, UsageError, Verdict
+from flowos.operations._alike_runs import differences, machine_of
+from flowos.operations._documents import read_document
+from flowos.operations._files import write_together
+from flowos.operations.history import RUNS_MARGIN, book, described, numbers_of
+from flowos.operations.measure import book_of
+from flowos.plan import side_by_side
+from flowos.report import (
+    Report,
+    ReportedRun,
+    SideBySide,
+    read_json,
+    side_by_side_html,
+    side_by_side_json,
+    side_by_side_text,
+)
+
+_MAX_BYTES = 1 << 28
+MAX_RUNS = 50
+"""More cannot be read on one page."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    book: Report
+    source: str
+
+
+def is_file(ref: str) -> bool:
+    """Is it the name of a report's file, and no id of a run?"""
+    return ref.endswith(".json") or Path(ref).is_file()
+
+
+def imported(path: Path) -> Report:
+    """The report of a run that was measured elsewhere, its numbers computed anew from its samples.
+
+    Raises UsageError, with the file's name, if it is no report.
+    """
+    given = read_document(path, "report", read_json, max_bytes=_MAX_BYTES)
+    if given.measurements and not given.samples:
+        raise UsageError(f"{path}: this report has numbers and no samples of them")
+    try:
+        return book_of(given.run, given.samples)
+    except (ValueError, LookupError, ArithmeticError, TypeError) as error:
+        reason = str(error) or type(error).__name__
+        raise UsageError(f"{path}: this report cannot be used: {reason:.100}") from error
+
+
+def book_by(ref: str, url: str | None) -> Report:
+    """The report of a stored run, or of a file. Raises StoreError or UsageError for neither."""
+    return imported(Path(ref)) if is_file(ref) else book(ref, url)
+
+
+def side_by_side_of(refs: Sequence[str], url: str | None) -> SideBySide:
+    """These runs in this order, each compared with the first.
+
+    refs: ids, prefixes of ids, 'last', or files `report.json`. Raises UsageError for a run that is
+    given twice.
+    """
+    if len(refs) > MAX_RUNS:
+        raise UsageError(f"{len(refs)} runs are more than a page can show: give {MAX_RUNS} at most")
+    found = [_Found(book_by(ref, url), ref if is_file(ref) else "") for ref in refs]
+    _check_each_once([each.book.run.id for each in found], refs)
+    first = found[0].book
+    return SideBySide(
+        runs=tuple(_reported(number, each, first) for number, each in enumerate(found, start=1)),
+        differences=tuple(_differences([each.book.run for each in found])),
+    )
+
+
+def written_side_by_side(refs: Sequence[str], url: str | None, out: Path) -> tuple[Path, ...]:
+    """Write the page, JSON and text. Raises StoreError if the folder is not writable."""
+    shown = side_by_side_of(refs, url)
+    texts = {
+        "side-by-side.html": side_by_side_html(shown),
+        "side-by-side.json": side_by_side_json(shown),
+        "side-by-side.txt": side_by_side_text(shown),
+    }
+    try:
+        return write_together(out, texts)
+    except OSError as error:
+        raise StoreError(f"{out} cannot be written: {error.strerror}") from error
+
+
+def _check_each_once(ids: Sequence[str], refs: Sequence[str]) -> None:
+    for at, id_ in enumerate(ids):
+        if (before := ids.index(id_)) < at:
+            raise UsageError(f"{refs[before]} and {refs[at]} are the same run {id_}: give it once")
+
+
+def _reported(number: int, found: _Found, first: Report) -> ReportedRun:
+    run = found.book.run
+    unlike = tuple(what for what, _, _ in differences(first.run, run, one_machine=False))
+    verdicts = () if unlike or found.book is first else _verdicts(first, found.book)
+    return ReportedRun(
+        label=f"{number}: {machine_of(run)}, {run.started[:16].replace('T', ' ')}",
+        machine=machine_of(run),
+        book=found.book,
+        source=found.source,
+        unlike=unlike,
+        verdicts=verdicts,
+    )
+
+
+def _verdicts(first: Report, other: Report) -> tuple[Verdict, ...]:
+    return side_by_side(numbers_of(first), numbers_of(other), margin=RUNS_MARGIN)
+
+
+def _differences(runs: Sequence[Run]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for pairs in zip(*map(described, runs), strict=True):
+        values = tuple(value for _, value in pairs)
+        if len(set(values)) > 1:
+            yield pairs[0][0], values

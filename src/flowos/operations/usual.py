@@ -1,0 +1,76 @@
+"""Is this normal: the headlines of a run among those of the stored runs that are like it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from flowos.model import Measurement, Run, StoreError
+from flowos.operations._alike_runs import differences, machine_of
+from flowos.operations.measure import headlines_in
+from flowos.plan import HistoryPoint, NumberPlace, place_among
+from flowos.report import Report
+from flowos.store import Store, open_store
+
+MAX_OTHERS, MAX_SEARCHED = 20, 200
+"""The newest of those that are like it, and how many runs are looked at for them."""
+
+_Key = tuple[str, str, str]
+"""Label, metric, unit."""
+
+
+def with_places(book: Report, url: str | None) -> Report:
+    """The report with the place of each headline that enough other runs of the store have.
+
+    They are of the same kind of machine and were measured in the same way. Unchanged without a
+    store, and for runs that compare.
+    """
+    if not book.headlines:
+        return book
+    try:
+        with open_store(url, make=False) as store:
+            others = [(run, _values(store, run, book)) for run in _alike(store, book.run)]
+    except StoreError:
+        return book
+    return replace(book, places=tuple(_places(book, others)))
+
+
+def _alike(store: Store, wanted: Run) -> list[Run]:
+    """Runs that measured one of its probes at least; () is all of them."""
+    probes = set(wanted.request.probes)
+    alike = [
+        run
+        for run in store.runs(MAX_SEARCHED)
+        if run.id != wanted.id
+        and run.ended
+        and (not probes or not run.request.probes or probes & set(run.request.probes))
+        and not list(differences(wanted, run, one_machine=False))
+    ]
+    return alike[:MAX_OTHERS]
+
+
+def _values(store: Store, run: Run, book: Report) -> dict[_Key, Measurement]:
+    """The headlines of a run, as far as the report has them, too."""
+    metrics = {(h.measured.case.probe, h.measured.metric) for h in book.headlines}
+    found = headlines_in(run, store.samples(run), metrics)
+    return {(label, m.metric, m.unit): m for label, m in found}
+
+
+def _places(
+    book: Report, others: list[tuple[Run, dict[_Key, Measurement]]]
+) -> Iterator[NumberPlace]:
+    for headline in book.headlines:
+        m = headline.measured
+        key = (headline.label, m.metric, m.unit)
+        found = [_point(run, values[key]) for run, values in others if key in values]
+        place = place_among(*key, _point(book.run, m), found)
+        if place is not None:
+            yield place
+
+
+def _point(run: Run, m: Measurement) -> HistoryPoint:
+    return HistoryPoint(
+        run=run.id,
+        machine=machine_of(run),
+        started=run.started,
+        value=m.value,
+        trusted=m.trust.good,
+    )

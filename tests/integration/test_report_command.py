@@ -1,0 +1,166 @@
+"""`flowos report` of several runs and of files, and `flowos show` among runs of a kind."""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from flowos.model import Run, Sample, UsageError
+from flowos.operations.side_by_side import imported, side_by_side_of
+from flowos.operations.usual import with_places
+from flowos.report import Report, read_json
+from flowos.report import json as report_json
+from flowos.store import open_store
+
+Flowos = Callable[..., subprocess.CompletedProcess[str]]
+RECORDED = Path(__file__).parents[1] / "data/run.json"
+PROBES = ("flops", "clock")
+
+
+@pytest.fixture(scope="module")
+def book() -> Report:
+    """A recorded run, with few samples, as each is written to the disk."""
+    whole = read_json(RECORDED.read_text())
+    samples = tuple(s for s in whole.samples if s.case.probe in PROBES)
+    return replace(whole, samples=samples)
+
+
+def as_run(book: Report, number: int, factor: float = 1.0, **changes: str) -> Report:
+    started = f"2026-11-{number:02}T10:00:00Z"
+    run = replace(book.run, id=f"2026-11-{number:02}-aaaaaa", started=started, ended=started)
+    facts = replace(run.facts, cpu_model=changes.get("cpu_model", run.facts.cpu_model))
+    run = replace(run, host=changes.get("host", run.host), facts=facts)
+    return replace(book, run=run, samples=tuple(_scaled(book.samples, run, factor)))
+
+
+def _scaled(samples: tuple[Sample, ...], run: Run, factor: float) -> Iterator[Sample]:
+    for s in samples:
+        yield replace(s, run=run.id, values=tuple(v * factor for v in s.values))
+
+
+def stored(books: list[Report], file: Path) -> Path:
+    with open_store(str(file)) as store:
+        for each in books:
+            store.begin(each.run)
+            for sample in each.samples:
+                store.keep(sample)
+            store.finish(each.run)
+    return file
+
+
+def written(book: Report, file: Path) -> Path:
+    file.write_text(report_json(book))
+    return file
+
+
+def test_a_report_of_another_store_stands_next_to_a_run(
+    book: Report, flowos: Flowos, tmp_path: Path
+) -> None:
+    db = stored([as_run(book, 1)], tmp_path / "runs.db")
+    alice = written(as_run(book, 2, 2.0, cpu_model="Other CPU", host="alice"), tmp_path / "a.json")
+    args = ("report", "last", str(alice), "--store", str(db), "--out", "both", "--json")
+    files = [Path(file).name for file in json.loads(flowos(*args).stdout)]
+    assert files == ["side-by-side.html", "side-by-side.json", "side-by-side.txt"]
+    found = json.loads((tmp_path / "both/side-by-side.json").read_text())
+    assert [run["source"] for run in found["runs"]] == ["", str(alice)]
+    assert found["runs"][1]["unlike"] == ["kind of machine"]
+    ratios = {cell["ratio"] for row in found["headlines"] for cell in row["runs"][1:]}
+    assert ratios == {2.0}
+    assert {c["answer"] for row in found["headlines"] for c in row["runs"]} == {""}
+    assert found["differences"]["processor"] == [book.run.facts.cpu_model, "Other CPU"]
+    again = flowos("report", "last", "last", "--store", str(db), code=2).stderr
+    assert "are the same run 2026-11-01-aaaaaa" in again
+    assert "of one run only" in flowos("report", "last", str(alice), "--parquet", code=2).stderr
+
+
+def test_alike_runs_of_one_machine_are_judged(book: Report, tmp_path: Path) -> None:
+    files = [written(as_run(book, n, f), tmp_path / f"{n}.json") for n, f in ((1, 1.0), (2, 0.5))]
+    _, other = side_by_side_of([str(file) for file in files], None).runs
+    assert other.unlike == ()
+    assert {v.answer for v in other.verdicts} <= {"slower", "inconclusive"}
+    assert any(v.answer == "slower" for v in other.verdicts)
+
+
+def test_a_report_is_imported_by_value(book: Report, tmp_path: Path) -> None:
+    """Its numbers are computed from its samples, and those that it states are not believed."""
+    run = as_run(book, 1)
+    lies = replace(run, measurements=tuple(replace(m, median=9.9) for m in book.measurements[:3]))
+    found = imported(written(lies, tmp_path / "lies.json"))
+    assert found == imported(written(found, tmp_path / "again.json"))
+    assert 9.9 not in {m.median for m in found.measurements}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no FlowOS report: Expecting value"),
+        ("\0\1", "no FlowOS report: Expecting value"),
+        ('{"format": "flowos-baseline"}', "no FlowOS report: it does not say"),
+        ('{"format": "flowos-report", "schema": 99}', "schema 99, this FlowOS reads 4"),
+    ],
+)
+def test_what_is_no_report_is_refused_with_its_name(text: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "odd.json"
+    file.write_text(text)
+    with pytest.raises(UsageError, match=said) as caught:
+        imported(file)
+    assert str(caught.value).startswith(f"{file}: ")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"values":[', '"values":["x",', "number expected, got 'x'"),
+        ('"values":[', f'"values":[{"1" * 400},', "smaller number expected"),
+        ('"round":', '"round":1.5,"x":', "has no field 'x'"),
+        ('["cores","', '["cores","many', "cannot be used: invalid literal for int"),
+    ],
+)
+def test_a_damaged_report_is_refused_in_one_line(
+    old: str, new: str, said: str, book: Report, tmp_path: Path
+) -> None:
+    file = tmp_path / "odd.json"
+    file.write_text(report_json(as_run(book, 1)).replace(old, new))
+    with pytest.raises(UsageError, match=said) as caught:
+        imported(file)
+    assert "\n" not in str(caught.value)
+
+
+def test_numbers_without_samples_and_missing_files_are_refused(
+    book: Report, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="has numbers and no samples"):
+        imported(written(replace(book, samples=()), tmp_path / "bare.json"))
+    with pytest.raises(UsageError, match="cannot be read: No such file"):
+        imported(tmp_path / "gone.json")
+    with pytest.raises(UsageError, match="51 runs are more than a page can show"):
+        side_by_side_of(["last"] * 51, None)
+
+
+def test_values_that_are_no_numbers_are_left_out_and_marked(book: Report, tmp_path: Path) -> None:
+    odd = as_run(book, 1)
+    nan = replace(odd, samples=tuple(replace(s, values=(float("nan"), 1.0)) for s in odd.samples))
+    files = [written(nan, tmp_path / "nan.json"), written(as_run(book, 2), tmp_path / "b.json")]
+    first, _ = side_by_side_of([str(file) for file in files], None).runs
+    assert all(not m.trust.good for m in first.book.measurements)
+
+
+def test_a_run_is_shown_among_those_of_its_kind(book: Report, tmp_path: Path) -> None:
+    alike = [as_run(book, n, 1 + n / 100, host=f"node{n % 2}") for n in range(1, 6)]
+    apart = [as_run(book, n, 9.0, cpu_model="Other CPU") for n in range(6, 10)]
+    unfinished = replace(as_run(book, 10), run=replace(as_run(book, 10).run, ended=""))
+    db = str(stored([*alike, *apart, unfinished], tmp_path / "runs.db"))
+    own = imported(written(as_run(book, 11, 0.5), tmp_path / "own.json"))
+    places = with_places(own, db).places
+    assert {place.answer for place in places} == {"worse"}
+    assert {(place.runs, place.machines) for place in places} == {(5, 2)}
+    assert {place.label for place in places} <= {h.label for h in own.headlines}
+    assert len(places) == 3
+    fewer = imported(written(alike[0], tmp_path / "in-store.json"))
+    assert with_places(fewer, db).places == (), "a run is not among its others"
+    assert with_places(own, str(tmp_path / "none.db")) == own
+    none = replace(own, headlines=())
+    assert with_places(none, db) is none

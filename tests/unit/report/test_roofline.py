@@ -1,0 +1,81 @@
+"""Rooflines in text, Markdown and on the page."""
+
+from dataclasses import replace
+
+import pytest
+
+from flowos.model import Roof, Roofline, RooflineKernel
+from flowos.report import Report, html, json, markdown, read_json, text
+
+from .books import doubted, measured
+
+MEMORY = measured(100e9, metric="memory", probe="working_set")
+TRIAD = RooflineKernel(
+    label="STREAM triad", type="f64", intensity=1 / 12, measured=measured(90e9, threads="2")
+)
+
+
+def flops(value: float, **levels: str) -> Roof:
+    m = measured(value, metric="flops", unit="flop/s", probe="flops", **levels)
+    return Roof(label=levels["type"], measured=m)
+
+
+def product(value: float, n: int, label: str = "GEMM f64") -> RooflineKernel:
+    m = measured(value, metric="flops", unit="flop/s", probe="gemm", n=str(n))
+    return RooflineKernel(label=label, type="f64", intensity=n / 12, measured=m)
+
+
+def roofline(*kernels: RooflineKernel, device: str = "") -> Roofline:
+    return Roofline(
+        device=device,
+        memory=Roof(label="memory", measured=MEMORY),
+        arithmetic=(flops(2e12, type="f32"), flops(1e12, type="f64")),
+        kernels=kernels,
+    )
+
+
+def test_a_kernel_is_bound_by_memory_or_by_the_arithmetic_of_its_type() -> None:
+    line = roofline(TRIAD)
+    assert line.attainable(TRIAD) == pytest.approx(102e9 / 12)
+    assert line.attainable(product(1e9, 12_000)) == pytest.approx(1.02e12)
+    other = replace(product(1e9, 12_000), type="bf16")
+    assert line.attainable(other) == pytest.approx(2.04e12), "of no roof of its own: the highest"
+    assert line.ridge(line.arithmetic[1]) == pytest.approx(10.0)
+    assert TRIAD.flops == pytest.approx(7.5e9)
+
+
+def test_each_kernel_is_named_where_it_is_fastest(small: Report) -> None:
+    book = replace(small, rooflines=(roofline(TRIAD, product(5e11, 1200), product(2e11, 120)),))
+    shown = text(book)
+    assert "Roofline of the processors" in shown
+    assert "STREAM triad  0.0833 flop/byte  7.50 Gflop/s  88% of its roof, by memory" in shown
+    assert "100 flop/byte   500 Gflop/s  49% of its roof, by arithmetic of f64" in shown
+    assert "200 Gflop/s" not in shown
+    assert "| GEMM f64 | 100 flop/byte | 500 Gflop/s | 49% | arithmetic of f64 |" in markdown(book)
+    assert read_json(json(book)).rooflines == book.rooflines
+
+
+def test_a_roof_that_is_not_trusted_says_so(small: Report) -> None:
+    line = roofline(TRIAD)
+    marked = replace(line.memory, measured=doubted(MEMORY, "steal"))
+    book = replace(small, rooflines=(replace(line, memory=marked),))
+    assert "memory 102 GB/s (not trusted); f32" in " ".join(text(book).split())
+
+
+def test_the_page_draws_roofs_and_kernels_and_says_whose_model_it_is(small: Report) -> None:
+    page = html(replace(small, rooflines=(roofline(TRIAD, product(5e11, 1200), device="1"),)))
+    part = page[page.index('id="roofline"') : page.index("Not to be trusted")]
+    assert "Roofline of GPU 1" in part
+    assert "Williams, Waterman, Patterson" in part
+    assert part.count('class="ceiling measured"') == 2
+    assert "f64 ceiling 1020\N{NO-BREAK SPACE}Gflop/s" in part
+    assert "memory 102\N{NO-BREAK SPACE}GB/s" in part
+    assert part.count('class="dot"') >= 2
+    assert "88% of" in part, "the table has shares of roofs"
+    assert 'id="roofline"' not in html(small)
+
+
+def test_more_kernels_than_colours_are_grey(small: Report) -> None:
+    many = [product(5e11 + i, 1200, f"kernel {i}") for i in range(10)]
+    page = html(replace(small, rooflines=(roofline(*many),)))
+    assert "2 more in grey" in page

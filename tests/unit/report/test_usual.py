@@ -1,0 +1,61 @@
+"""A run among others of its kind: text, Markdown and the page."""
+
+from dataclasses import replace
+
+import pytest
+
+from flowos.plan import HistoryPoint, NumberPlace, place_among
+from flowos.report import Report, html, json, markdown, read_json, text
+
+
+def place(value: float, *, trusted: bool = True, others: float = 1e9) -> NumberPlace:
+    points = [
+        HistoryPoint(
+            run=f"r{n}", machine="m", started=f"2026-11-0{n}", value=others * (1 + n % 3 / 10)
+        )
+        for n in range(1, 6)
+    ]
+    own = HistoryPoint(run="r9", machine="m", started="2026-11-09", value=value, trusted=trusted)
+    found = place_among("STREAM triad", "triad", "byte/s", own, points)
+    assert found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(1.05e9, "within 5 runs"), (2e9, "better than all 5"), (1e8, "worse than all 5")],
+)
+def test_the_place_is_in_words_in_every_format(small: Report, value: float, words: str) -> None:
+    book = replace(small, places=(place(value),))
+    assert words in text(book)
+    assert words in markdown(book)
+    page = html(book)
+    assert words in page
+    assert "Is this normal?" in page, "in the contents"
+    assert "up to 5 other runs of 1 machine" in " ".join(text(book).split())
+    assert "of 6 runs that are alike one is the worst by chance" in " ".join(text(book).split())
+    assert read_json(json(book)).places == book.places
+
+
+def test_without_enough_others_nothing_is_said(small: Report) -> None:
+    for shown in (text(small), markdown(small), html(small)):
+        assert "Is this normal" not in shown
+
+
+def test_a_strip_has_a_dot_for_each_run_in_its_order(small: Report) -> None:
+    page = html(replace(small, places=(place(1.05e9, trusted=False),)))
+    strip = page[page.index('class="forest strip" ') :]
+    strip = strip[: strip.index("</svg>")]
+    assert strip.count("<circle") == 6
+    assert strip.index("2026-11-01") < strip.index("2026-11-05") < strip.index("2026-11-09")
+    assert strip.count("dot no") == 1
+    assert "not trusted" in strip
+
+
+def test_a_strip_of_equal_numbers_is_drawn(small: Report) -> None:
+    points = [
+        HistoryPoint(run=f"r{n}", machine="m", started=f"2026-11-0{n}", value=5.0) for n in range(6)
+    ]
+    found = place_among("Same", "n", "1", points[0], points[1:])
+    assert found
+    assert "nan" not in html(replace(small, places=(found,)))
