@@ -51,11 +51,13 @@ VENDOR_BINS = (
     "usr/lib64/mpich/bin",
     "usr/lib64/mvapich*/bin",
 )
+NCCL_TESTS = ("all_reduce", "all_gather", "reduce_scatter")
 TOOLS = (
     ("fio", ("fio",), "--version"),
     ("likwid-bench", ("likwid-bench",), "-v"),
     ("chromium", ("chromium", "chromium-browser", "google-chrome"), "--version"),
     ("perf", ("perf",), "--version"),
+    *((f"{name}_perf", (f"{name}_perf",), "-h") for name in NCCL_TESTS),
 )
 PYTHON_PACKAGES = ("torch", "numpy", "cupy")
 BLAS_FILE = re.compile(
