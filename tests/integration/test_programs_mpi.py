@@ -11,6 +11,7 @@ import pytest
 from flowos.engine import here, run_interleaved
 from flowos.model import Case, Launch, Outcome, Unmeasured
 from flowos.probes import mpi
+from flowos.probes._mpi_compilers import wrapper_words
 from flowos.probes.mpi import MpiPairs
 from tests.mpirun import started
 
@@ -202,6 +203,17 @@ def test_two_ranks_bound_to_one_core_are_refused(binaries: dict[str, Path]) -> N
     outcome = started(("mpiexec.mpich", "-n", "2", "taskset", "-c", cpu, *words))
     answer = MpiPairs().read(Case("mpi"), outcome)
     assert answer == Unmeasured(reason=f"both ranks are bound to cpu {cpu}")
+
+
+@each_family
+@pytest.mark.skipif(not shutil.which("clang"), reason="needs clang")
+def test_the_wrapper_calls_the_compiler_that_it_is_told(family: Family, tmp_path: Path) -> None:
+    called = shutil.which("clang") or ""
+    first, more = wrapper_words(family.name, family.compiler, called)
+    (tmp_path / "none.c").write_text("int main(void) { return 0; }\n")
+    words = (first, *more, "-S", "-o", "-", str(tmp_path / "none.c"))
+    made = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    assert "clang version" in made
 
 
 def test_messages_of_a_gpu_are_refused_by_an_mpi_that_is_not_cuda_aware(

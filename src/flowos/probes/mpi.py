@@ -3,7 +3,8 @@
 Two ranks, then pairs of them at once: all on this node, or half of them on each of two. Between
 nodes quick effort takes the sizes of the headlines with the first MPI, as 64 messages of 4 MiB take
 half a second on Ethernet; pairs that share a link take few sizes for the same reason. Where there
-is a GPU, two ranks also send from its memory.
+is a GPU, two ranks also send from its memory. With full effort each MPI's program is compiled by
+each compiler too.
 
 The whole curve is shown, since a single size says little: at 8 KiB two MPIs of one machine can
 differ eightfold, by their eager protocols.
@@ -11,12 +12,15 @@ Source: OSU micro-benchmarks' definitions (osu_latency, osu_bw, osu_bibw, osu_mb
 osu_allreduce); figures 8 and 9 of seed 001, 5 and 6 of Nagai et al., AXIES 2023.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from flowos.model import (
     Case,
     Chart,
+    Compiler,
     Facts,
+    Measurement,
     MeasurementRequest,
     Mpi,
     Outcome,
@@ -36,6 +40,7 @@ from flowos.probes._base import (
     with_details,
 )
 from flowos.probes._env_charts import env_curve
+from flowos.probes._mpi_compilers import best_pairs, compilers_for, wrapper_words
 from flowos.probes._mpi_gpu import gpu_variables, gpu_ways
 from flowos.probes._storage import NO_MPI
 from flowos.probes._suspect import suspected
@@ -63,7 +68,7 @@ def _curve(
     metric: str,
     y_label: str,
     about: str,
-    series: tuple[str, ...] = ("mpi",),
+    series: tuple[str, ...],
     facets: tuple[str, ...] = (),
 ) -> Chart:
     return Chart(
@@ -110,7 +115,7 @@ class MpiPairs(Probe):
         name="mpi",
         title="MPI between ranks: two, and pairs at once",
         charts=(
-            *(_curve(*each) for each in _OF_TWO),
+            *(_curve(*each, series=("mpi", "compiler")) for each in _OF_TWO),
             *(_curve(*each, series=("pairs",), facets=("mpi",)) for each in _OF_PAIRS),
             *(
                 _curve(f"{title}, GPU", f"gpu_{metric}", unit, about, series=("mpi", "buffers"))
@@ -159,6 +164,11 @@ class MpiPairs(Probe):
                 for pairs in _pairs(int(cpus) * request.nodes // 2, request)
             ),
             *(
+                _by_compiler(mpi, request, compiler)
+                for mpi in facts.mpis * (request.effort == "full")
+                for compiler in compilers_for(mpi, facts)
+            ),
+            *(
                 _on_gpu(mpi, request, way)
                 for mpi in first * bool(facts.cuda)
                 for way in gpu_ways(mpi, request.nodes > 1)[: 1 if short else None]
@@ -175,6 +185,9 @@ class MpiPairs(Probe):
 
     def program(self, case: Case) -> Program:
         on_gpu = bool(case.level("buffers"))
+        family = case.detail("family")
+        compiler, first = wrapper_words(family, case.detail("compiler"), case.detail("called"))
+        versions = (case.detail("version"), case.detail("called_version"))
         return Program(
             argv=(
                 *("--gpu",) * on_gpu,
@@ -183,15 +196,15 @@ class MpiPairs(Probe):
             ),
             build=Build(
                 source="mpi_pairs.c",
-                compiler=case.detail("compiler"),
-                compiler_version=case.detail("version"),
-                flags=("-O2",),
+                compiler=compiler,
+                compiler_version=" ".join(filter(None, versions)),
+                flags=(*first, "-O2"),
                 libraries=("-ldl",),
             ),
-            variables=gpu_variables(case.detail("family"), case.detail("way")) if on_gpu else (),
+            variables=gpu_variables(family, case.detail("way")) if on_gpu else (),
             cores=1,
             ranks=_ranks(case),
-            mpi_family=case.detail("family"),
+            mpi_family=family,
             mpirun=case.detail("mpirun"),
             limit_seconds=30.0 + 20 * self.seconds(case),
             takes_turns=True,
@@ -203,6 +216,9 @@ class MpiPairs(Probe):
             return readings
         unbound = "*" in dict(readings[0].notes).get("cpus", "")
         return suspected(readings, ["the ranks were not bound to a core each"] if unbound else [])
+
+    def findings(self, measured: Sequence[Measurement]) -> tuple[str, ...]:
+        return tuple(best_pairs(measured))
 
     def compared(
         self, facts: Facts, request: MeasurementRequest
@@ -255,6 +271,12 @@ def _of_two(mpi: Mpi, request: MeasurementRequest, short: bool) -> Case:
 def _of_pairs(mpi: Mpi, request: MeasurementRequest, pairs: int) -> Case:
     case = _case(mpi, request, ("pairs", str(pairs)))
     return with_details(case, sizes=" ".join(PAIRS_BYTES[request.effort]))
+
+
+def _by_compiler(mpi: Mpi, request: MeasurementRequest, compiler: Compiler) -> Case:
+    case = _case(mpi, request, ("compiler", compiler.name))
+    called = {"called": str(compiler.path), "called_version": compiler.version}
+    return with_details(case, **called)
 
 
 def _on_gpu(mpi: Mpi, request: MeasurementRequest, way: str) -> Case:

@@ -7,13 +7,16 @@ import pytest
 
 from flowos.model import (
     Case,
+    Compiler,
     Effort,
     Exited,
     Facts,
     LogicalCpu,
+    Measurement,
     MeasurementRequest,
     Mpi,
     Outcome,
+    Trust,
     Unmeasured,
 )
 from flowos.probes.mpi import MpiPairs
@@ -147,6 +150,61 @@ def test_between_nodes_each_way_from_gpu_to_gpu_that_an_mpi_offers_is_a_level() 
     }
     quick = cases(two, MeasurementRequest(nodes=2, effort="quick"))
     assert [case.level("buffers") for case in quick if case.level("buffers")] == ["GPU, hybrid"]
+
+
+def test_with_full_effort_each_mpi_is_compiled_by_each_compiler() -> None:
+    gcc, clang = (
+        Compiler(
+            name=name, family="other", language="c", version=version, path=PurePath("/bin", name)
+        )
+        for name, version in (("gcc-12", "12.2"), ("clang-16", "16.0"))
+    )
+    cxx = replace(gcc, name="g++", language="c++")
+    other = replace(MPIS[0], name="other", family="other")
+    facts = replace(NODE, compilers=(gcc, clang, cxx), mpis=(*MPIS, other))
+    full = MeasurementRequest(effort="full")
+    found = [case for case in cases(facts, full) if case.level("compiler")]
+    builds = [PROBE.program(case).build for case in found]
+    assert [(build.compiler, *build.flags) for build in builds if build] == [
+        ("env", f"{variable}=/bin/{name}", wrapper, "-O2")
+        for variable, wrapper in (
+            ("OMPI_CC", "/usr/bin/mpicc.openmpi"),
+            ("MPICH_CC", "/usr/bin/mpicc.mpich"),
+        )
+        for name in ("gcc-12", "clang-16")
+    ]
+    assert len({build.key for build in builds if build}) == 4
+    alone = replace(facts, compilers=(gcc,))
+    assert not [case for case in cases(alone, full) if case.level("compiler")]
+    assert not [case for case in cases(facts) if case.level("compiler")]
+
+
+def test_the_best_pair_is_said_with_what_the_others_lose() -> None:
+    def one(metric: str, value: float, compiler: str = "", size: str = "8") -> Measurement:
+        case = Case("mpi", (("mpi", "mpich"), ("bytes", size)))
+        return Measurement(
+            case=case.at(compiler=compiler) if compiler else case,
+            metric=metric,
+            unit="second",
+            count=1,
+            median=value,
+            low=value,
+            high=value,
+            best=value,
+        )
+
+    times = (one("latency", 2e-7), one("latency", 1e-7, "gcc"), one("latency", 1e-9, size="1"))
+    rates = (
+        one("bandwidth", 8e9, size="1048576"),
+        one("bandwidth", 6e9, "gcc", "1048576"),
+        replace(one("bandwidth", 9e9, "clang", "1048576"), trust=Trust(marks=("busy",))),
+    )
+    assert PROBE.findings((*times, *rates)) == (
+        "best latency of 8 bytes: 0.1 us by mpich and gcc; the others' is of that: mpich 2.00",
+        "best bandwidth of 1048576 bytes: 8 GB/s by mpich; the others' is of that: mpich and gcc"
+        " 0.75",
+    )
+    assert PROBE.findings(times[:1]) == ()
 
 
 def test_between_environments_two_ranks_are_compared_alone() -> None:
