@@ -35,7 +35,7 @@ AAIC = PaperSuite(
             title="OSU micro-benchmarks: bandwidth, latency, AllReduce",
             caption="OSU Micro Benchmarks の性能",
             parts=(FigurePart(probe="mpi"), FigurePart(probe="collectives")),
-            instead="between two ranks of this node, by OSU's definitions, and from the memory of its"
+            instead="between two ranks of this node, by OSU's definitions, and from memory of its"
             " GPU where the MPI is CUDA-aware; the paper's were on two nodes: see"
             " `flowos measure --pool NAME`",
         ),

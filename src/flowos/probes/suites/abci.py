@@ -3,7 +3,7 @@
 from flowos.model import FigurePart, PaperFigure, PaperSuite
 
 _BETWEEN = (
-    "between two ranks of this node, and from the memory of its GPU where the MPI is CUDA-aware; the"
+    "between two ranks of this node, and from memory of its GPU where the MPI is CUDA-aware; the"
     " paper's were on two nodes with two ports of InfiniBand EDR: see `flowos measure --pool NAME`,"
     " which also asks for GDR, pipeline and hybrid by name where the MPI has them"
 )
