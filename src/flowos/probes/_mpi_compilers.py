@@ -16,7 +16,7 @@ _KEYS = (("latency", "8"), ("bandwidth", "1048576"))
 
 
 def compilers_for(mpi: Mpi, facts: Facts) -> tuple[Compiler, ...]:
-    """All of C, if its wrapper can be told of them and there are several."""
+    """All of C, if its wrapper has a variable for that, and there are several."""
     found = tuple(c for c in facts.compilers if c.language == "c")
     return found if mpi.family in VARIABLE and len(found) > 1 else ()
 

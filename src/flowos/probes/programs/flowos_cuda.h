@@ -8,19 +8,18 @@
 
 #include "flowos_measure.h"
 
-typedef unsigned long long FmDevicePointer;
-
 static const char *fm_cuda_fault = "";
 
+/* CUdeviceptr is as wide as a pointer. */
 static struct {
   int (*init)(unsigned);
   int (*count)(int *);
   int (*device)(int *, int);
   int (*retain)(void **, int);
   int (*set_current)(void *);
-  int (*allocate)(FmDevicePointer *, size_t);
-  int (*to_device)(FmDevicePointer, const void *, size_t);
-  int (*to_host)(void *, FmDevicePointer, size_t);
+  int (*allocate)(void **, size_t);
+  int (*to_device)(void *, const void *, size_t);
+  int (*to_host)(void *, const void *, size_t);
 } fm_cuda;
 
 static inline int fm_cuda_fails(const char *why) {
@@ -28,28 +27,25 @@ static inline int fm_cuda_fails(const char *why) {
   return 0;
 }
 
+/* Sets the pointer to a function at `to`. */
+static inline int fm_find(void *library, const char *name, void *to) {
+  void *const found = dlsym(library, name);
+  memcpy(to, (const void *)&found, sizeof found);
+  return found != NULL;
+}
+
 static inline int fm_cuda_open(void) {
-  const struct {
-    const char *name;
-    void *to;
-  } functions[] = {
-      {"cuInit", &fm_cuda.init},
-      {"cuDeviceGetCount", &fm_cuda.count},
-      {"cuDeviceGet", &fm_cuda.device},
-      {"cuDevicePrimaryCtxRetain", &fm_cuda.retain},
-      {"cuCtxSetCurrent", &fm_cuda.set_current},
-      {"cuMemAlloc_v2", &fm_cuda.allocate},
-      {"cuMemcpyHtoD_v2", &fm_cuda.to_device},
-      {"cuMemcpyDtoH_v2", &fm_cuda.to_host},
-  };
   void *const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
   if (!library) return fm_cuda_fails("the driver of NVIDIA, libcuda.so.1, does not open");
-  for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
-    void *const found = dlsym(library, functions[i].name);
-    if (!found) return fm_cuda_fails("libcuda.so.1 lacks a function of CUDA 7 or newer");
-    memcpy(functions[i].to, &found, sizeof found);
-  }
-  return 1;
+  const int found = fm_find(library, "cuInit", (void *)&fm_cuda.init) &&
+                    fm_find(library, "cuDeviceGetCount", (void *)&fm_cuda.count) &&
+                    fm_find(library, "cuDeviceGet", (void *)&fm_cuda.device) &&
+                    fm_find(library, "cuDevicePrimaryCtxRetain", (void *)&fm_cuda.retain) &&
+                    fm_find(library, "cuCtxSetCurrent", (void *)&fm_cuda.set_current) &&
+                    fm_find(library, "cuMemAlloc_v2", (void *)&fm_cuda.allocate) &&
+                    fm_find(library, "cuMemcpyHtoD_v2", (void *)&fm_cuda.to_device) &&
+                    fm_find(library, "cuMemcpyDtoH_v2", (void *)&fm_cuda.to_host);
+  return found || fm_cuda_fails("libcuda.so.1 lacks a function of CUDA 7 or newer");
 }
 
 /* The number of this process among those of its node, as the one that started it says. */
@@ -81,30 +77,27 @@ static inline int fm_cuda_take(void) {
 }
 
 static inline void *fm_cuda_memory(size_t bytes) {
-  FmDevicePointer at = 0;
-  if (fm_cuda.allocate(&at, bytes)) fm_fail("no memory on the GPU for the messages");
-  return (void *)(size_t)at;
+  void *at = NULL;
+  if (fm_cuda.allocate(&at, bytes)) fm_fail("mpi_pairs: no memory on the GPU for the messages");
+  return at;
 }
 
 static inline void fm_cuda_put(void *device, const void *host, size_t bytes) {
-  if (fm_cuda.to_device((FmDevicePointer)(size_t)device, host, bytes))
-    fm_fail("the messages cannot be written to the GPU");
+  if (fm_cuda.to_device(device, host, bytes))
+    fm_fail("mpi_pairs: the messages cannot be written to the GPU");
 }
 
 static inline void fm_cuda_get(void *host, const void *device, size_t bytes) {
-  if (fm_cuda.to_host(host, (FmDevicePointer)(size_t)device, bytes))
-    fm_fail("the messages cannot be read from the GPU");
+  if (fm_cuda.to_host(host, device, bytes))
+    fm_fail("mpi_pairs: the messages cannot be read from the GPU");
 }
 
 /* Does this MPI say that it takes pointers to memory of CUDA? */
 static inline int fm_mpi_takes_cuda(void) {
-  int (*open_mpi)(void) = NULL, (*mpich)(int, int *) = NULL, is = 0;
-  void *const known = dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support");
-  void *const other = dlsym(RTLD_DEFAULT, "MPIX_GPU_query_support");
-  memcpy(&open_mpi, &known, sizeof known);
-  memcpy(&mpich, &other, sizeof other);
-  if (open_mpi) return open_mpi();
-  return mpich && mpich(0 /* MPIX_GPU_SUPPORT_CUDA */, &is) == 0 && is;
+  int (*takes)(void) = NULL, (*supports)(int, int *) = NULL, is = 0;
+  if (fm_find(RTLD_DEFAULT, "MPIX_Query_cuda_support", (void *)&takes)) return takes();
+  if (!fm_find(RTLD_DEFAULT, "MPIX_GPU_query_support", (void *)&supports)) return 0;
+  return supports(0 /* MPIX_GPU_SUPPORT_CUDA */, &is) == 0 && is;
 }
 
 #endif

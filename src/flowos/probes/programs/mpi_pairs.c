@@ -215,22 +215,26 @@ static void measure(const Test *test, const Pair *pair, int bytes, int repetitio
   }
 }
 
+typedef struct {
+  int cpu, allowed;
+} Place;
+
 /* Where the ranks run, on rank 0: "0 1"; a star stands for a mask of several cpus. */
 static void describe_cpus(const Pair *pair, char *text, size_t size) {
-  cpu_set_t allowed;
+  cpu_set_t mask;
   const int ranks = 2 * pair->pairs;
-  int mine[2] = {sched_getcpu(), 0};
-  int *const all = calloc((size_t)ranks, sizeof mine);
+  Place mine = {sched_getcpu(), 0};
+  Place *const all = calloc((size_t)ranks, sizeof *all);
   if (!all) fm_fail("mpi_pairs: no memory for the places of %d ranks", ranks);
-  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) mine[1] = CPU_COUNT(&allowed);
-  MPI_Allgather(mine, 2, MPI_INT, all, 2, MPI_INT, pair->all);
+  if (sched_getaffinity(0, sizeof mask, &mask) == 0) mine.allowed = CPU_COUNT(&mask);
+  MPI_Allgather(&mine, 2, MPI_INT, all, 2, MPI_INT, pair->all);
   text[0] = 0;
   for (int i = 0; i < ranks && strlen(text) + 16 < size; i++)
-    snprintf(text + strlen(text), 16, "%s%d%s", i ? " " : "", all[2 * i],
-             all[2 * i + 1] == 1 ? "" : "*");
-  const int both_bound = all[1] == 1 && all[3] == 1;
-  if (both_bound && all[0] == all[2] && pair->nodes == 1) {
-    if (pair->rank == 0) fprintf(stderr, "mpi_pairs: both ranks are bound to cpu %d\n", all[0]);
+    snprintf(text + strlen(text), 16, "%s%d%s", i ? " " : "", all[i].cpu,
+             all[i].allowed == 1 ? "" : "*");
+  const int both_bound = all[0].allowed == 1 && all[1].allowed == 1;
+  if (both_bound && all[0].cpu == all[1].cpu && pair->nodes == 1) {
+    if (pair->rank == 0) fprintf(stderr, "mpi_pairs: both ranks are bound to cpu %d\n", mine.cpu);
     MPI_Finalize();
     exit(FM_FAILED);
   }
