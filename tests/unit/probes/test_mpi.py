@@ -1,13 +1,29 @@
 import json
 from dataclasses import replace
 from pathlib import PurePath
+from typing import get_args
 
 import pytest
 
-from flowos.model import Exited, Facts, LogicalCpu, MeasurementRequest, Mpi, Outcome, Unmeasured
+from flowos.model import (
+    Case,
+    Compiler,
+    Effort,
+    Exited,
+    Facts,
+    LogicalCpu,
+    Measurement,
+    MeasurementRequest,
+    Mpi,
+    Outcome,
+    Trust,
+    Unmeasured,
+)
 from flowos.probes.mpi import MpiPairs
+from tests.unit.probes.conftest import H200
 
 PROBE = MpiPairs()
+NORMAL = MeasurementRequest()
 MPIS = (
     Mpi(
         name="Open MPI 4.1.4",
@@ -36,9 +52,22 @@ NODE = Facts(
 )
 
 
-def test_each_mpi_is_a_case_started_by_its_own_starter_with_two_ranks() -> None:
-    found = PROBE.cases(NODE, MeasurementRequest())
+TWELVE = replace(
+    NODE,
+    cpus=tuple(LogicalCpu(number=n, core=n, socket=0, node=0) for n in range(12)),
+    allowed=tuple(range(12)),
+)
+MVAPICH = replace(MPIS[1], name="MVAPICH2 2.3.7", family="mvapich")
+
+
+def cases(facts: Facts = NODE, request: MeasurementRequest = NORMAL) -> tuple[Case, ...]:
+    found = PROBE.cases(facts, request)
     assert not isinstance(found, Unmeasured)
+    return found
+
+
+def test_each_mpi_is_a_case_started_by_its_own_starter_with_two_ranks() -> None:
+    found = cases()
     assert [c.level("mpi") for c in found] == ["Open MPI 4.1.4", "MPICH 4.0.2"]
     program = PROBE.program(found[1])
     assert (program.ranks, program.cores, program.mpi_family, program.mpirun) == (
@@ -58,21 +87,143 @@ def test_each_mpi_is_a_case_started_by_its_own_starter_with_two_ranks() -> None:
 
 def test_between_two_nodes_quick_takes_two_sizes_with_one_mpi_and_one_core_is_enough() -> None:
     one = replace(NODE, allowed=(0,))
-    (short,) = PROBE.cases(one, MeasurementRequest(effort="quick", nodes=2)) or ()  # type: ignore[misc]
+    (short,) = cases(one, MeasurementRequest(effort="quick", nodes=2))
     assert PROBE.program(short).argv == ("5", "0.002", "1048576", "8", "1048576")
-    (quick, _) = PROBE.cases(NODE, MeasurementRequest(effort="quick")) or ()  # type: ignore[misc]
+    (quick, _) = cases(NODE, MeasurementRequest(effort="quick"))
     assert PROBE.seconds(short) < PROBE.seconds(quick)
-    both = PROBE.cases(NODE, MeasurementRequest(nodes=2))
-    assert not isinstance(both, Unmeasured)
+    both = cases(one, MeasurementRequest(nodes=2))
     assert [PROBE.program(case).argv for case in both] == [("9", "0.004")] * 2
 
 
+@pytest.mark.parametrize(
+    ("facts", "request_", "counts"),
+    [
+        (NODE, NORMAL, []),
+        (TWELVE, NORMAL, ["2", "4", "6"] * 2),
+        (TWELVE, MeasurementRequest(effort="quick"), ["6"]),
+        (TWELVE, MeasurementRequest(nodes=2), ["2", "4", "8", "12"] * 2),
+        (NODE, MeasurementRequest(nodes=2, effort="quick"), ["2"]),
+    ],
+)
+def test_several_pairs_take_the_cores_of_a_node_or_of_two(
+    facts: Facts, request_: MeasurementRequest, counts: list[str]
+) -> None:
+    found = [case for case in cases(facts, request_) if case.level("pairs")]
+    assert [case.level("pairs") for case in found] == counts
+    for case in found:
+        assert PROBE.program(case).ranks == 2 * int(case.level("pairs"))
+        assert int(PROBE.program(case).argv[2]) <= 1 << 20, "a link that all share"
+        assert PROBE.seconds(case) < 3
+
+
+def test_messages_come_from_a_gpu_where_there_is_one_as_the_mpi_is_asked_to_send_them() -> None:
+    one = replace(NODE, cuda=(H200,), mpis=(*MPIS, MVAPICH))
+    found = [case for case in cases(one) if case.level("buffers")]
+    assert [case.level("buffers") for case in found] == ["GPU"] * 3
+    assert PROBE.program(found[0]).argv == ("--gpu", "9", "0.004")
+    assert PROBE.program(found[0]).variables == ()
+    assert PROBE.program(found[1]).variables == (("MPIR_CVAR_ENABLE_GPU", "1"),)
+    (quick,) = [
+        case for case in cases(one, MeasurementRequest(effort="quick")) if case.level("buffers")
+    ]
+    assert PROBE.program(quick).argv == ("--gpu", "5", "0.002", "1048576", "8", "1048576")
+    assert PROBE.seconds(quick) < 5
+
+
+def test_between_nodes_each_way_from_gpu_to_gpu_that_an_mpi_offers_is_a_level() -> None:
+    two = replace(NODE, cuda=(H200,), mpis=(MVAPICH, MPIS[1]))
+    found = {
+        (case.level("mpi"), case.level("buffers")): PROBE.program(case).variables
+        for case in cases(two, MeasurementRequest(nodes=2))
+        if case.level("buffers")
+    }
+    cuda = ("MV2_USE_CUDA", "1")
+    assert found == {
+        (MVAPICH.name, "GPU, hybrid"): (cuda, ("MV2_USE_GPUDIRECT", "1")),
+        (MVAPICH.name, "GPU, GDR"): (
+            cuda,
+            ("MV2_USE_GPUDIRECT", "1"),
+            ("MV2_GPUDIRECT_LIMIT", str(1 << 30)),
+        ),
+        (MVAPICH.name, "GPU, pipeline"): (cuda, ("MV2_USE_GPUDIRECT", "0")),
+        (MPIS[1].name, "GPU"): (("MPIR_CVAR_ENABLE_GPU", "1"),),
+    }
+    quick = cases(two, MeasurementRequest(nodes=2, effort="quick"))
+    assert [case.level("buffers") for case in quick if case.level("buffers")] == ["GPU, hybrid"]
+
+
+def test_with_full_effort_each_mpi_is_compiled_by_each_compiler() -> None:
+    gcc, clang = (
+        Compiler(
+            name=name, family="other", language="c", version=version, path=PurePath("/bin", name)
+        )
+        for name, version in (("gcc-12", "12.2"), ("clang-16", "16.0"))
+    )
+    cxx = replace(gcc, name="g++", language="c++")
+    other = replace(MPIS[0], name="other", family="other")
+    facts = replace(NODE, compilers=(gcc, clang, cxx), mpis=(*MPIS, other))
+    full = MeasurementRequest(effort="full")
+    found = [case for case in cases(facts, full) if case.level("compiler")]
+    builds = [PROBE.program(case).build for case in found]
+    assert [(build.compiler, *build.flags) for build in builds if build] == [
+        ("env", f"{variable}=/bin/{name}", wrapper, "-O2")
+        for variable, wrapper in (
+            ("OMPI_CC", "/usr/bin/mpicc.openmpi"),
+            ("MPICH_CC", "/usr/bin/mpicc.mpich"),
+        )
+        for name in ("gcc-12", "clang-16")
+    ]
+    assert len({build.key for build in builds if build}) == 4
+    alone = replace(facts, compilers=(gcc,))
+    assert not [case for case in cases(alone, full) if case.level("compiler")]
+    assert not [case for case in cases(facts) if case.level("compiler")]
+
+
+def test_the_best_pair_is_said_with_what_the_others_lose() -> None:
+    def one(metric: str, value: float, compiler: str = "", size: str = "8") -> Measurement:
+        case = Case("mpi", (("mpi", "mpich"), ("bytes", size)))
+        return Measurement(
+            case=case.at(compiler=compiler) if compiler else case,
+            metric=metric,
+            unit="second",
+            count=1,
+            median=value,
+            low=value,
+            high=value,
+            best=value,
+        )
+
+    times = (one("latency", 2e-7), one("latency", 1e-7, "gcc"), one("latency", 1e-9, size="1"))
+    rates = (
+        one("bandwidth", 8e9, size="1048576"),
+        one("bandwidth", 6e9, "gcc", "1048576"),
+        replace(one("bandwidth", 9e9, "clang", "1048576"), trust=Trust(marks=("busy",))),
+    )
+    assert PROBE.findings((*times, *rates)) == (
+        "best latency of 8 bytes: 0.1 us by mpich and gcc; the others' is of that: mpich 2.00",
+        "best bandwidth of 1048576 bytes: 8 GB/s by mpich; the others' is of that: mpich and gcc"
+        " 0.75",
+    )
+    assert PROBE.findings(times[:1]) == ()
+
+
+def test_between_environments_two_ranks_are_compared_alone() -> None:
+    found = PROBE.compared(replace(TWELVE, cuda=(H200,)), MeasurementRequest(effort="full"))
+    assert not isinstance(found, Unmeasured)
+    assert [each.case.levels for each in found] == [(("mpi", mpi.name),) for mpi in MPIS]
+
+
+def test_an_mpi_that_takes_no_memory_of_a_gpu_says_so() -> None:
+    stdout = b'{"cannot": "this MPI is not CUDA-aware", "remedy": "use another"}\n'
+    answer = read(Outcome(end=Exited(77), stdout=stdout, stderr=b"Exit code:    77\n"))
+    assert answer == Unmeasured(reason="this MPI is not CUDA-aware", remedy="use another")
+
+
 def test_quick_takes_less_time_than_normal_and_normal_less_than_full() -> None:
-    times = []
-    for effort in ("quick", "normal", "full"):
-        found = PROBE.cases(NODE, MeasurementRequest(effort=effort))
-        assert not isinstance(found, Unmeasured)
-        times.append(PROBE.seconds(found[0]))
+    times = [
+        PROBE.seconds(cases(NODE, MeasurementRequest(effort=effort))[0])
+        for effort in get_args(Effort)
+    ]
     assert times == sorted(set(times))
     assert times[0] < 3
 
@@ -138,13 +289,11 @@ def test_a_starter_that_fails_by_itself_is_quoted() -> None:
     assert "not enough slots" in readings.reason
 
 
-def test_every_chart_is_over_the_message_size() -> None:
-    found = PROBE.cases(NODE, MeasurementRequest())
-    assert not isinstance(found, Unmeasured)
+def test_every_chart_is_over_the_message_size_and_names_a_metric_of_the_program() -> None:
     assert {chart.x for chart in PROBE.info.charts} == {"bytes"}
+    of_two = ("latency", "bandwidth", "bidirectional_bandwidth", "allreduce")
+    of_pairs = ("multi_pair_bandwidth", "message_rate")
     assert [chart.metrics for chart in PROBE.info.charts] == [
-        ("latency",),
-        ("bandwidth",),
-        ("allreduce",),
+        (metric,) for metric in (*of_two, *of_pairs, *(f"gpu_{metric}" for metric in of_two))
     ]
-    assert PROBE.ceiling(found[0]) is None
+    assert PROBE.ceiling(cases()[0]) is None

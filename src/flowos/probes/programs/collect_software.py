@@ -52,11 +52,13 @@ VENDOR_BINS = (
     "usr/lib64/mpich/bin",
     "usr/lib64/mvapich*/bin",
 )
+NCCL_TESTS = ("all_reduce", "all_gather", "reduce_scatter")
 TOOLS = (
     ("fio", ("fio",), "--version"),
     ("likwid-bench", ("likwid-bench",), "-v"),
     ("chromium", ("chromium", "chromium-browser", "google-chrome"), "--version"),
     ("perf", ("perf",), "--version"),
+    *((f"{name}_perf", (f"{name}_perf",), "-h") for name in NCCL_TESTS),
 )
 LINKED_TOOLS = ("xhpl", "xhpcg")
 """Programs that say no version, and would start to measure."""

@@ -31,9 +31,14 @@ __attribute__((noreturn, format(printf, 1, 2))) static inline void fm_fail(const
   exit(FM_FAILED);
 }
 
-/* Ends the program: nothing to measure here, and what would mend it. */
-__attribute__((noreturn)) static inline void fm_cannot(const char *reason, const char *remedy) {
+/* Nothing to measure here, and what would mend it: before the program exits with FM_CANNOT. */
+static inline void fm_say_cannot(const char *reason, const char *remedy) {
   printf("{\"cannot\": \"%s\", \"remedy\": \"%s\"}\n", reason, remedy);
+  fflush(stdout);
+}
+
+__attribute__((noreturn)) static inline void fm_cannot(const char *reason, const char *remedy) {
+  fm_say_cannot(reason, remedy);
   exit(FM_CANNOT);
 }
 

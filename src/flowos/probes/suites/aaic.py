@@ -35,8 +35,9 @@ AAIC = PaperSuite(
             title="OSU micro-benchmarks: bandwidth, latency, AllReduce",
             caption="OSU Micro Benchmarks の性能",
             parts=(FigurePart(probe="mpi"), FigurePart(probe="collectives")),
-            instead="between two ranks of this node, by OSU's definitions; the paper's were on two"
-            " nodes, on hosts and on GPUs: see `flowos measure --pool NAME` for two nodes",
+            instead="between two ranks of this node, by OSU's definitions, and from memory of its"
+            " GPU where the MPI is CUDA-aware; the paper's were on two nodes: see"
+            " `flowos measure --pool NAME`",
         ),
         PaperFigure(
             number="9",

@@ -3,8 +3,9 @@
 from flowos.model import FigurePart, PaperFigure, PaperSuite
 
 _BETWEEN = (
-    "between two ranks of this node; the paper's were on two nodes with two ports of InfiniBand"
-    " EDR, and on GPUs too: see `flowos measure --pool NAME` for two nodes"
+    "between two ranks of this node, and from memory of its GPU where the MPI is CUDA-aware; the"
+    " paper's were on two nodes with two ports of InfiniBand EDR: see `flowos measure --pool NAME`,"
+    " which also asks for GDR, pipeline and hybrid by name where the MPI has them"
 )
 
 ABCI = PaperSuite(
@@ -46,14 +47,26 @@ ABCI = PaperSuite(
             number="8",
             title="MPI bandwidth over message size, hosts and GPUs",
             caption="OSU Micro Benchmarks によるネットワーク性能 (バンド幅)",
-            parts=(FigurePart(probe="mpi", metrics=("bandwidth",)),),
+            parts=(
+                FigurePart(
+                    probe="mpi",
+                    metrics=(
+                        "bandwidth",
+                        "gpu_bandwidth",
+                        "bidirectional_bandwidth",
+                        "gpu_bidirectional_bandwidth",
+                        "multi_pair_bandwidth",
+                        "message_rate",
+                    ),
+                ),
+            ),
             instead=_BETWEEN,
         ),
         PaperFigure(
             number="9",
             title="MPI latency over message size",
             caption="OSU Micro Benchmarks によるネットワーク性能 (遅延)",
-            parts=(FigurePart(probe="mpi", metrics=("latency",)),),
+            parts=(FigurePart(probe="mpi", metrics=("latency", "gpu_latency")),),
             instead=_BETWEEN,
         ),
         PaperFigure(
@@ -61,7 +74,8 @@ ABCI = PaperSuite(
             title="AllReduce, AllGather, ReduceScatter by NCCL",
             caption="nccl-tests の性能",
             parts=(FigurePart(probe="collectives", metrics=("bus_bandwidth",)),),
-            instead="processes of this machine; the paper's were 4 to 128 GPUs on 1 to 32 nodes",
+            instead="GPUs of this machine by PyTorch, and by nccl-tests where they are in PATH; the"
+            " paper's were 4 to 128 GPUs on 1 to 32 nodes",
         ),
         PaperFigure(
             number="11",

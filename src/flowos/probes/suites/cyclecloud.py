@@ -6,8 +6,9 @@ from flowos.model import FigurePart, PaperFigure, PaperSuite
 
 _STREAM = FigurePart(probe="stream", metrics=("triad",))
 _BETWEEN = (
-    "between two ranks of this node; the paper's were on two virtual machines with InfiniBand: see"
-    " `flowos measure --pool NAME --deployments 3` for two nodes, held anew each time"
+    "between two ranks of this node, by each MPI found, with --full built by each compiler; the"
+    " paper's were on two virtual machines with InfiniBand: see `flowos measure --pool NAME"
+    " --deployments 3` for two nodes, held anew each time"
 )
 _COMPILERS = "the compilers that were found here, with the flags and affinities of table A"
 

@@ -1,0 +1,119 @@
+"""The OSU benchmarks and Intel's IMB: how each is run with an MPI, and what it prints.
+
+OSU: a folder that holds its programs, built with that MPI. IMB: what `pip install impi-rt
+impi-devel` installs, in a virtual environment; its IMB-MPI1 runs with Intel MPI, and with MPICH,
+which has the same binary interface.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from flowos.model import Exited, Outcome
+
+SIZES = ("8", "1024", "8192", "65536", "1048576")
+BASE_UNIT = {
+    "latency": 1e-6,
+    "bandwidth": 1e6,
+    "bidirectional_bandwidth": 1e6,
+    "multi_pair_bandwidth": 1e6,
+    "message_rate": 1.0,
+    "allreduce": 1e-6,
+}
+"""What they print, in base units."""
+
+OSU = {
+    "osu_latency": ("latency",),
+    "osu_bw": ("bandwidth",),
+    "osu_bibw": ("bidirectional_bandwidth",),
+    "osu_mbw_mr": ("multi_pair_bandwidth", "message_rate"),
+    "osu_allreduce": ("allreduce",),
+}
+"""Its columns after the size."""
+
+IMB = {
+    "PingPong": ("", "latency"),
+    "Uniband": ("", "multi_pair_bandwidth", "message_rate"),
+    "Biband": ("", "bidirectional_bandwidth"),
+    "Allreduce": ("", "", "", "allreduce"),
+}
+"""Its columns after the size: repetitions first; of times the least and the most."""
+
+ROOT_MAY = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+Numbers = dict[tuple[str, str], float]
+"""Metric and bytes -> seconds, byte/s or 1/s."""
+
+
+@dataclass(frozen=True)
+class Family:
+    name: str
+    compiler: str
+    mpirun: tuple[str, ...]
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    def run(self, *words: str, **variables: str) -> Outcome:
+        env = {**os.environ, **ROOT_MAY, **self.variables, **variables}
+        done = subprocess.run([*self.mpirun, *words], env=env, capture_output=True, check=False)
+        return Outcome(end=Exited(done.returncode), stdout=done.stdout, stderr=done.stderr)
+
+
+FAMILIES = (
+    Family("openmpi", "mpicc.openmpi", ("mpirun.openmpi", "--bind-to", "core", "-n", "2")),
+    Family("mpich", "mpicc.mpich", ("mpiexec.mpich", "-bind-to", "core", "-n", "2")),
+)
+
+
+def intel_mpi(imb: Path) -> Family:
+    variables = {"I_MPI_ROOT": str(imb), "LD_LIBRARY_PATH": str(imb / "lib")}
+    starts = (str(imb / "bin/mpiexec.hydra"), "-n", "2")
+    return Family("intel", str(imb / "bin/mpicc"), starts, variables)
+
+
+def of_osu(family: Family, folder: Path) -> Numbers:
+    found: Numbers = {}
+    for name, metrics in OSU.items():
+        program = next((p for p in sorted(folder.rglob(name)) if os.access(p, os.X_OK)), None)
+        if program is None or program.is_dir():
+            sys.exit(f"mpi: no {name} below {folder}")
+        found.update(_columns(family.run(str(program)).stdout.decode(), metrics))
+    return found
+
+
+def of_imb(family: Family, imb: Path, ours: Path) -> Numbers:
+    """ours: a program that was built with the MPI of the family, whose library IMB then loads."""
+    with tempfile.TemporaryDirectory() as folder:
+        variables = {} if family.name == "intel" else _as_intel_mpi(ours, Path(folder))
+        words = (str(imb / "bin/IMB-MPI1"), *IMB, "-msgsize", ",".join(SIZES))
+        text = family.run(*words, **variables).stdout.decode()
+    parts = re.split(r"^# Benchmarking (\w+)", text, flags=re.MULTILINE)
+    found: Numbers = {}
+    for name, part in zip(parts[1::2], parts[2::2], strict=True):
+        found.update(_columns(part, IMB[name]))
+    if not found:
+        sys.exit(f"mpi: IMB of {imb} printed no numbers with {family.name}")
+    return found
+
+
+def _as_intel_mpi(program: Path, folder: Path) -> dict[str, str]:
+    linked = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    library = re.search(r"libmpich\S* => (\S+)", linked)
+    if library is None:
+        sys.exit(f"mpi: {program} was not built with MPICH")
+    (folder / "libmpi.so.12").symlink_to(library[1])
+    return {"LD_LIBRARY_PATH": str(folder)}
+
+
+def _columns(text: str, metrics: tuple[str, ...]) -> Iterator[tuple[tuple[str, str], float]]:
+    """Of lines that begin with a size. IMB puts a sentence there where its time was up."""
+    for line in text.splitlines():
+        size, *numbers = line.split() or [""]
+        if size in SIZES and len(numbers) >= len(metrics):
+            for metric, number in zip(metrics, numbers, strict=False):
+                if metric and re.fullmatch(r"[\d.]+", number):
+                    yield (metric, size), float(number) * BASE_UNIT[metric]
