@@ -337,9 +337,9 @@ def problems() -> tuple[type[Exception], ...]:
     return (TrainingError, flowos.FeedError) if flowos else (TrainingError,)
 
 
-def main() -> int:
+def main(words: list[str] | None = None) -> int:
     try:
-        options = read_options()
+        options = read_options(words)
         torch.backends.cudnn.benchmark = True
         if options.threads:
             torch.set_num_threads(options.threads)
