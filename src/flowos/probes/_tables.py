@@ -22,7 +22,7 @@ from flowos.probes.parallel_io import ParallelIo
 from flowos.probes.solve import Solve
 from flowos.probes.startup import Startup
 from flowos.probes.stream import Stream
-from flowos.probes.training import Training
+from flowos.probes.training import ResNetTraining
 from flowos.probes.working_set import WorkingSet
 
 PROBES: tuple[Probe, ...] = (
@@ -47,7 +47,7 @@ PROBES: tuple[Probe, ...] = (
     Collectives(),
     Nbody(),
     FeedReads(),
-    Training(),
+    ResNetTraining(),
     Kernels(),
 )
 

@@ -73,7 +73,7 @@ def _bars(title: str, metrics: tuple[str, ...], unit: str, about: str = "") -> C
     )
 
 
-class Training(Probe):
+class ResNetTraining(Probe):
     """Metrics images_per_second (1/s), training, training_with_copy, file_copy, stage and load
     (second), reads (byte/s), other_share; only if it is asked for by name.
 

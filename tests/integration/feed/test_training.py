@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from flowos.model import Case, Exited, Outcome, Unmeasured
-from flowos.probes.training import LOADERS, Training
+from flowos.probes.training import LOADERS, ResNetTraining
 from tests.integration.conftest import MadeOnce
 from tests.waiting import PATIENCE_SECONDS
 
@@ -219,21 +219,11 @@ def test_torchs_loader_feeds_the_same_training(ranks: Ranks, images: Path, tmp_p
 
 
 def test_the_probe_measures_each_loader(ranks: Ranks, tmp_path: Path) -> None:
-    probe, output, own = Training(), tmp_path / "output", tmp_path / "own"
+    probe, output, own = ResNetTraining(), tmp_path / "output", tmp_path / "own"
     own.mkdir()
     counts = ("--ranks", "2", "--epochs", "2", "--images", "64", "--side", "40")
-    words = [
-        "--folder",
-        str(tmp_path),
-        "--own",
-        str(own),
-        *counts,
-        "--batch",
-        "16",
-        "--workers",
-        "1",
-        *SMALL.split(),
-    ]
+    folders = ("--folder", str(tmp_path), "--own", str(own))
+    words = [*folders, *counts, "--batch", "16", "--workers", "1", *SMALL.split()]
     assert ranks.wait([ranks.asked(measure=words, output=str(output))]) == [0]
     answer = Outcome(end=Exited(0), stdout=output.read_bytes())
     readings = probe.read(Case("training"), answer)

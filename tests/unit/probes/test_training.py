@@ -17,10 +17,10 @@ from flowos.model import (
     Unmeasured,
 )
 from flowos.probes._gpu import NO_TORCH
-from flowos.probes.training import LOADERS, SETTINGS, Training
+from flowos.probes.training import LOADERS, SETTINGS, ResNetTraining
 from tests.unit.probes.conftest import H200
 
-PROBE = Training()
+PROBE = ResNetTraining()
 MakeNode = Callable[..., Facts]
 TORCH = Tool(name="torch", version="2.11.0", path=PurePath("/usr/bin/python3"))
 

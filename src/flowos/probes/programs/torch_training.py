@@ -6,8 +6,8 @@ usage: python torch_training.py --folder DIR --own DIR --ranks N --epochs N --im
 The images (N are trained in an epoch) are made in --folder and stay there for the next call. They
 are trained by each loader in turn: DataLoader reads them there ("shared"), or from a copy in --own,
 on the node's own storage, that eight threads make first ("local copy"); fo.Feed reads them there,
-with an empty cache in --own ("feed", left out where this Python has none). What is read is not in the page cache at the
-start, where the kernel lets go of it; the copy is.
+with an empty cache in --own ("feed", left out where this Python has none). What is read is not in
+the page cache at the start, where the kernel lets go of it; the copy is.
 Prints the JSON that probes read. A stage is the mean of the ranks, a load the sum of them. The
 ranks are forked once PyTorch is imported, and end with this program.
 """
