@@ -37,6 +37,8 @@ AAIC = PaperSuite(
             parts=(FigurePart(probe="mpi"), FigurePart(probe="collectives")),
             instead="between two ranks of this node, by OSU's definitions; the paper's were on two"
             " nodes, on hosts and on GPUs: see `flowos measure --pool NAME` for two nodes",
+            between="MPI between two nodes of the pool, by OSU's definitions, and collectives of"
+            " PyTorch on the first; the paper's were on hosts and on GPUs",
         ),
         PaperFigure(
             number="9",

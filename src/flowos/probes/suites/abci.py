@@ -6,6 +6,9 @@ _BETWEEN = (
     "between two ranks of this node; the paper's were on two nodes with two ports of InfiniBand"
     " EDR, and on GPUs too: see `flowos measure --pool NAME` for two nodes"
 )
+_ON_POOL = (
+    "between two nodes of the pool; the paper's had two ports of InfiniBand EDR, and GPUs too"
+)
 
 ABCI = PaperSuite(
     name="abci",
@@ -48,6 +51,7 @@ ABCI = PaperSuite(
             caption="OSU Micro Benchmarks によるネットワーク性能 (バンド幅)",
             parts=(FigurePart(probe="mpi", metrics=("bandwidth",)),),
             instead=_BETWEEN,
+            between=_ON_POOL,
         ),
         PaperFigure(
             number="9",
@@ -55,6 +59,7 @@ ABCI = PaperSuite(
             caption="OSU Micro Benchmarks によるネットワーク性能 (遅延)",
             parts=(FigurePart(probe="mpi", metrics=("latency",)),),
             instead=_BETWEEN,
+            between=_ON_POOL,
         ),
         PaperFigure(
             number="10",
@@ -69,7 +74,9 @@ ABCI = PaperSuite(
             caption="IOR の性能",
             parts=(FigurePart(probe="parallel_io"),),
             instead="processes of this machine on the storage of --scratch; the paper's clients"
-            " were 1 to 32 nodes",
+            " were 1 to 32 nodes: see --pool NAME --nodes N",
+            between="a client on each node of the pool, on the storage of --scratch; the paper's"
+            " clients were 1 to 32 nodes",
         ),
         PaperFigure(
             number="12",
@@ -77,7 +84,9 @@ ABCI = PaperSuite(
             caption="mdtest の性能",
             parts=(FigurePart(probe="metadata"),),
             instead="processes of this machine on the storage of --scratch; the paper's clients"
-            " were 1 to 32 nodes with two processes each",
+            " were 1 to 32 nodes with two processes each: see --pool NAME --nodes N",
+            between="two processes on each node of the pool, on the storage of --scratch; the"
+            " paper's were 1 to 32 nodes",
         ),
         PaperFigure(
             number="13",
