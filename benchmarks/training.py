@@ -20,41 +20,34 @@ Exit 1 if the interval lies above 1.01, or if fo.Feed takes longer than DataLoad
 import argparse
 import json
 import math
-import os
-import shutil
 import signal
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-EXAMPLE = HERE.parent / "examples/resnet50"
-sys.path[:0] = [str(HERE / "feed"), str(EXAMPLE)]
+PROGRAMS = HERE.parent / "src/flowos/probes/programs"
+sys.path[:0] = [str(HERE / "feed"), str(PROGRAMS), str(PROGRAMS / "resnet50")]
 
 from made_images import write_images  # noqa: E402
 from pictures import DataSet  # noqa: E402
 from places import NotHere, default_folder  # noqa: E402
 from stores import far_files  # noqa: E402
+from torch_training import run_ranks, trained  # noqa: E402
 
 from flowos.plan._intervals import interval  # noqa: E402
 
 MAX_RATIO = 1.01
-COPY_THREADS = 8
 SIDE = 256
 Row = dict[str, Any]
 
 
 def main() -> int:
     options = arguments()
-    if options.stages_of_rank:
-        return stages_of_rank(options)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ranks and mounts end too
     found: dict[str, Any] = {"ranks": options.ranks, "model": options.model}
     if "loaders" in options.only:
@@ -63,8 +56,7 @@ def main() -> int:
         except NotHere as why:
             sys.exit(f"training: {why}")
     if "stages" in options.only:
-        words = [str(HERE / "training.py"), "--stages-of-rank", *sys.argv[1:]]
-        found["stages"] = json.loads(run_ranks(words, options.ranks))
+        found["stages"] = stages(options)
     found["holds"] = holds(found)
     print(json.dumps(found, indent=1))
     return 0 if found["holds"] else 1
@@ -86,38 +78,11 @@ def arguments() -> argparse.Namespace:
     add("--threads", default="1", help="of a rank on CPUs")
     add("--steps", type=int, default=10, help="of a block, for stages")
     add("--model", default="--width 8 --blocks 1,1,1,1 --size 64")
-    add("--stages-of-rank", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
 def model_words(options: argparse.Namespace) -> list[str]:
     return ["--device", options.device, "--threads", options.threads, *options.model.split()]
-
-
-def run_ranks(words: Sequence[str], ranks: int) -> str:
-    """What rank 0 printed. Raises SystemExit with what a rank said that failed."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    same = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    running = [
-        subprocess.Popen(
-            [sys.executable, *words],
-            env={**os.environ, **same, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(ranks)
-    ]
-    try:
-        said = [each.communicate() for each in running]
-    finally:
-        for each in running:
-            each.kill()
-    if any(each.returncode != 0 for each in running):
-        sys.exit("training: a rank failed:\n" + "\n".join(errors for _, errors in said))
-    return said[0][0]
 
 
 # -- loaders
@@ -149,44 +114,24 @@ def loaders(options: argparse.Namespace) -> list[Row]:
 
 
 def one_training(name: str, remote: Path, folder: Path, options: argparse.Namespace) -> Row:
-    out, copy, cache = folder / "out", folder / "copy", folder / "cache"
-    data, copied = remote, 0.0
-    try:
-        if name.endswith("copied"):
-            began = time.perf_counter()
-            copy_all(remote, copy)
-            data, copied = copy, time.perf_counter() - began
-        words = ["--data-loader", "feed", "--cache", str(cache)]
-        if name != "fo.Feed":
-            workers = name.split(", ")[1].split()[0]
-            words = ["--data-loader", "torch", "--workers", workers]
-        words += ["--data", str(data), "--out", str(out), "--epochs", str(options.epochs)]
-        recipe = ["--base-lr", "0.5", "--warmup", "1"]
-        run_ranks(
-            [str(EXAMPLE / "train.py"), *words, *recipe, *model_words(options)], options.ranks
-        )
-        rows = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
-    finally:
-        for each in (out, copy, cache):
-            shutil.rmtree(each, ignore_errors=True)
+    loader, workers = "feed", "0"
+    if name != "fo.Feed":
+        loader = "local copy" if name.endswith("copied") else "shared"
+        workers = name.split(", ")[1].split()[0]
+    recipe = ["--epochs", str(options.epochs), "--base-lr", "0.5", "--warmup", "1"]
+    words = ["--workers", workers, *recipe, *model_words(options)]
+    with tempfile.TemporaryDirectory(prefix="own-", dir=folder) as own:
+        found = trained(loader, remote, Path(own), options.ranks, words)
+    rows = found["epochs"]
     return {
         "epochs": [row["seconds"] for row in rows],
-        "copy": copied,
+        "copy": found["copy"],
         "load": [row["stages"]["load"] for row in rows],
         "first_iteration_load": rows[0]["first_iteration"]["load"],
         "second_iteration_load": rows[0]["second_iteration"]["load"],
         "images": sum(row["train_images"] for row in rows),
         "top1": rows[-1]["train_top1"],
     }
-
-
-def copy_all(source: Path, target: Path) -> None:
-    folders = [path for path in source.glob("*/*") if path.is_dir()]
-    for folder in folders:
-        (target / folder.relative_to(source)).mkdir(parents=True)
-    with ThreadPoolExecutor(COPY_THREADS) as pool:
-        files = [path for folder in folders for path in folder.iterdir()]
-        list(pool.map(lambda path: shutil.copyfile(path, target / path.relative_to(source)), files))
 
 
 def summary(name: str, rows: list[Row], data: DataSet) -> Row:
@@ -211,8 +156,15 @@ def summary(name: str, rows: list[Row], data: DataSet) -> Row:
 # -- stages
 
 
-def stages_of_rank(options: argparse.Namespace) -> int:
-    """In a rank: blocks of steps with stages timed and not timed; rank 0 prints the result."""
+def stages(options: argparse.Namespace) -> Row:
+    with tempfile.NamedTemporaryFile("r") as result:
+        if run_ranks(options.ranks, partial(stages_of_rank, options, Path(result.name))):
+            sys.exit("training: a rank failed")
+        return dict(json.load(result))
+
+
+def stages_of_rank(options: argparse.Namespace, result: Path) -> int:
+    """In a rank: blocks of steps with stages timed and not timed; rank 0 writes the result."""
     import torch
     from batches import Synthetic
     from options import read_options
@@ -247,7 +199,8 @@ def stages_of_rank(options: argparse.Namespace) -> int:
         ]
     if ranks.rank == 0:
         alone = marks_alone(ranks.device)
-        print(json.dumps({**stages_result(blocks, options.steps), "marks_seconds": alone}))
+        found = {**stages_result(blocks, options.steps), "marks_seconds": alone}
+        result.write_text(json.dumps(found))
     return 0
 
 

@@ -30,6 +30,7 @@ def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (("--pool", "tow"), "no pool 'tow' in"),
         (("--pool", "two", "--deployments", "0"), "0: expected a whole number"),
+        (("--pool", "two", "--nodes", "1"), "--nodes 1: what is measured between nodes needs two"),
         (("--pool", "two"), "2 nodes asked for"),
     ],
 )

@@ -51,7 +51,10 @@ def test_each_suite_says_of_each_figure_what_will_run_or_why_not(flowos: Flowos,
         (("--suite", "abc"), "no suite is called 'abc'; the suites are aaic, abci, reads, "),
         (("--suite", "fic", "--only", "9"), "suite fic has no figure '9'; it has 4, 5, table 2"),
         (("--again",), "--again is of a suite: give --suite NAME"),
-        (("--suite", "fic", "--pool", "p"), "--pool: not with --suite, which measures this mach"),
+        (("--suite", "abc", "--pool", "local"), "no suite is called 'abc'"),
+        (("--suite", "fic", "--pool", "local", "--dry-run"), "--dry-run: not with --pool"),
+        (("--suite", "fic", "--pool", "local", "--deployments", "2"), "--deployments and --betwee"),
+        (("--suite", "fic", "--nodes", "2"), "--nodes: of a pool: give --pool NAME"),
         (("--suite", "fic", "--minutes", "0"), "--minutes 0.0: give a number above 0"),
         (("--suite", "aaic", "--env", "no/such.sqfs"), "no/such.sqfs"),
         (("--suite", "fic", "--out", "/proc/x"), "the report cannot be written to /proc/x"),
@@ -115,6 +118,24 @@ def test_a_suite_that_was_killed_goes_on_where_it_was(
     assert "measured already" in said
     assert json.loads(again) == json.loads(out)
     assert len(_runs(tmp_path)) == 2
+
+
+def test_a_suite_is_measured_on_nodes_of_a_pool_apart_from_that_of_this_machine(
+    tiny: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
+) -> None:
+    (tmp_path / "go").touch()
+    out, said = tiny("--pool", "local", "--nodes", "1").communicate()
+    one, two, _ = json.loads(out)["figures"]
+    assert one["measurements"], said
+    assert two["measurements"]
+    with open_store(str(tmp_path / "data/flowos/flowos.db")) as store:
+        places = [run.deployment for run in store.runs()]
+    assert [place.pool for place in places if place] == ["local", "local"]
+    assert places[0] == places[1], "its nodes are held once"
+    node = places[0].nodes[0].name if places[0] else ""
+    page = (tmp_path / "flowos-report/suite.html").read_text()
+    assert f"{one['runs'][0]}, on {node}" in page
+    assert "measured already" in tiny("--pool", "local", "--nodes", "1").communicate()[1]
 
 
 def _runs(folder: Path) -> list[tuple[str, str]]:

@@ -6,7 +6,16 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from flowos.model import Case, Facts, MeasurementRequest, Run, Sample, SuiteStep
+from flowos.model import (
+    Case,
+    DeployedNode,
+    Deployment,
+    Facts,
+    MeasurementRequest,
+    Run,
+    Sample,
+    SuiteStep,
+)
 from flowos.operations._suite_runs import begun
 from flowos.operations.measure import TIME_WAS_OUT
 from flowos.store import open_store
@@ -57,9 +66,10 @@ def keep(url: str) -> Keep:
     return kept
 
 
-def found(url: str, **changes: object) -> dict[str, str] | None:
+def found(url: str, pool: str = "", **changes: object) -> dict[str, str] | None:
     """Probe -> run of what was begun; None if nothing was."""
-    before = begun("abci", replace(ASKED, **changes), FACTS, url)  # type: ignore[arg-type]
+    asked = replace(ASKED, **changes)  # type: ignore[arg-type]
+    before = begun("abci", asked, FACTS, url, pool)
     return None if before is None else {p: book.run.id for p, book in before.books.items()}
 
 
@@ -96,6 +106,19 @@ def test_another_request_begins_anew(url: str, keep: Keep) -> None:
     assert found(url, effort="full") is None
     assert found(url, environments=("bare", "mine")) is None
     assert found(url, scratch=PurePath("/scratch")) is None
+
+
+def test_nodes_of_a_pool_go_on_with_what_was_measured_on_as_many_of_it(
+    url: str, keep: Keep
+) -> None:
+    where = Deployment(of="d-1", number=1, pool="p", nodes=(DeployedNode(name="n1"),))
+    between = replace(run_of("pair", "mpi").request, nodes=2)
+    keep(run_of("pair", "mpi", request=between, deployment=where), "mpi")
+    keep(run_of("one", "stream", deployment=where), "stream")
+    assert found(url) is None
+    assert found(url, pool="q", nodes=2) is None
+    assert found(url, pool="p", nodes=2) == {"mpi": "pair", "stream": "one"}
+    assert found(url, pool="p", nodes=3) == {"stream": "one"}
 
 
 def test_a_machine_of_the_same_kind_goes_on_and_another_one_does_not(url: str, keep: Keep) -> None:

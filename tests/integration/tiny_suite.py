@@ -92,6 +92,8 @@ def tiny(words: list[str]) -> int:
         patch("flowos.operations.suite.published", lambda _: PAPER),
         patch("flowos.operations.suite.facts", lambda _: _collected()),
         patch("flowos.operations.measure._run.facts", lambda _: _collected()),
+        patch("flowos.operations.suite.facts_on", lambda *_: _collected()),
+        patch("flowos.operations.measure._run.facts_on", lambda *_: _collected()),
     ):
         return main(words)
 

@@ -30,13 +30,20 @@ def add_suite(command: argparse.ArgumentParser) -> None:
     )
 
 
+def nodes_of(args: argparse.Namespace) -> int:
+    """How many nodes of a pool are measured on."""
+    from flowos.operations.deployments import LEAST_NODES
+
+    return args.nodes or LEAST_NODES
+
+
 def check_suite(args: argparse.Namespace) -> None:
     """Raises UsageError for what does not go together."""
     if args.suite is None:
         if args.again:
             raise UsageError("--again is of a suite: give --suite NAME")
-    elif args.pool is not None:
-        raise UsageError("--pool: not with --suite, which measures this machine")
+    elif args.deployments is not None or args.between:
+        raise UsageError("--deployments and --between: not with --suite, which holds nodes once")
     elif args.check is not None:
         raise UsageError("--check: not with --suite; measure it, then: flowos compare BASELINE RUN")
 
@@ -57,7 +64,13 @@ def _run(
     from flowos.operations.suite import SuiteRequest, measured_suite, planned_suite, suite_named
 
     suite_named(args.suite)
-    wanted = SuiteRequest(name=args.suite, figures=args.only, again=args.again)
+    wanted = SuiteRequest(
+        name=args.suite,
+        figures=args.only,
+        again=args.again,
+        pool=args.pool or "",
+        nodes=nodes_of(args) if args.pool else 1,
+    )
     args.only = ()
     request = request_of(args)
     seconds = None if args.minutes is None else 60 * args.minutes

@@ -14,7 +14,7 @@ from flowos.cli._interrupts import how_ended
 from flowos.cli._live import Live
 from flowos.cli._output import print_json, show_plan
 from flowos.cli._shared import add_json, add_store, positive, probe_names, top_command
-from flowos.cli._suite_options import add_suite, check_suite, run_suite
+from flowos.cli._suite_options import add_suite, check_suite, nodes_of, run_suite
 from flowos.model import (
     Baseline,
     EnvironmentRefused,
@@ -138,7 +138,11 @@ def _add_pool(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--pool",
         metavar="NAME",
-        help="between two nodes of this pool of flowos.toml, in place of this machine",
+        help="between nodes of this pool of flowos.toml, in place of this machine; with --suite on"
+        " the first of them what is not measured between nodes",
+    )
+    command.add_argument(
+        "--nodes", type=positive, metavar="N", help="how many nodes of the pool (default 2)"
     )
     command.add_argument(
         "--deployments",
@@ -252,7 +256,10 @@ def _deployments(
     from flowos.report import deployments_text
 
     wanted = DeploymentRequest(
-        pool=args.pool, count=args.deployments or 1, between_seconds=args.between
+        pool=args.pool,
+        nodes=nodes_of(args),
+        count=args.deployments or 1,
+        between_seconds=args.between,
     )
     with Live(sys.stderr) as live:
         found = measured_deployments(
@@ -329,6 +336,8 @@ def _check_pool(args: argparse.Namespace) -> None:
     if args.pool is None:
         if args.deployments is not None or args.between:
             raise UsageError("--deployments and --between are of a pool: give --pool NAME")
+        if args.nodes is not None:
+            raise UsageError("--nodes: of a pool: give --pool NAME")
         return
     for option, value in given:
         if value:

@@ -26,8 +26,8 @@ class PaperFigure:
     """A figure or table of a paper, by its number there: "5", "table 3".
 
     caption: as in the paper. parts: what is run for it; () if nothing here can. instead: how that
-    differs from the paper. lacking: why nothing can be run. sockets: processors that the machine
-    must have.
+    differs from the paper; between: how where it is measured between nodes. lacking: why nothing
+    can be run. sockets: processors that the machine must have.
     """
 
     number: str
@@ -35,6 +35,7 @@ class PaperFigure:
     caption: str
     parts: tuple[FigurePart, ...] = ()
     instead: str = ""
+    between: str = ""
     lacking: str = ""
     sockets: int = 1
 

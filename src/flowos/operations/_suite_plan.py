@@ -44,7 +44,7 @@ class PlannedStep:
 
     figures: their numbers. cases: in each environment. seconds: about how long it takes. limit: the
     seconds that it is given; None for those of its effort, which a busy machine may need.
-    done: the run that measured it, or "".
+    nodes: between how many it is measured. done: the run that measured it, or "".
     """
 
     probe: str
@@ -53,6 +53,7 @@ class PlannedStep:
     seconds: float
     figures: tuple[str, ...] = ()
     limit: float | None = None
+    nodes: int = 1
     done: str = ""
 
 
@@ -181,10 +182,11 @@ def _sockets_lacking(figure: PaperFigure, facts: Facts) -> Unmeasured | None:
 
 def _step(name: str, facts: Facts, request: MeasurementRequest) -> PlannedStep | Unmeasured:
     """Some probes measure more where they are named, as a suite names them."""
-    request = replace(request, probes=(name,))
     probe, count = probe_named(name), len(request.environments) or 1
     if probe is None:
         return NOT_HERE
+    nodes = request.nodes if probe.info.between_nodes else 1
+    request = replace(request, probes=(name,), nodes=nodes)
     if probe not in probes_for(count):
         several = "it is not compared between environments"
         alone = "it is measured between environments only"
@@ -204,6 +206,7 @@ def _step(name: str, facts: Facts, request: MeasurementRequest) -> PlannedStep |
         probes=(*(each.name for each in ceilings), name),
         cases=tuple(compared.shown for compared in cases),
         seconds=needed,
+        nodes=nodes,
     )
 
 

@@ -19,16 +19,16 @@ class BegunSuite:
 
 
 def begun(
-    suite: str, request: MeasurementRequest, facts: Facts, url: str | None
+    suite: str, request: MeasurementRequest, facts: Facts, url: str | None, pool: str = ""
 ) -> BegunSuite | None:
     """The suite of this name that was begun last with this request; None if there is none.
 
     A run counts if it ended by itself and has numbers of its probe, on any machine of this kind:
-    the same processors and GPUs.
+    the same processors and GPUs. pool: on nodes of it.
     """
     try:
         with open_store(url, make=False) as store:
-            ours = list(_alike(store.runs(), suite, request, facts))
+            ours = list(_alike(store.runs(), suite, request, facts, pool))
         return _begun(ours, url) if ours else None
     except StoreError:
         return None  # a store that cannot be used is reported when it is written to
@@ -51,14 +51,17 @@ def has_numbers(found: Report, probe: str) -> bool:
 
 
 def _alike(
-    runs: Iterable[Run], suite: str, request: MeasurementRequest, facts: Facts
+    runs: Iterable[Run], suite: str, request: MeasurementRequest, facts: Facts, pool: str
 ) -> Iterator[tuple[Run, str]]:
     """Runs of this suite, the newest first, each with what it shares with others."""
     for run in runs:
         step = run.request.suite
-        if step is None or step.suite != suite:
+        where = run.deployment.pool if run.deployment else ""
+        if step is None or (step.suite, where) != (suite, pool):
             continue
-        asked = replace(run.request, suite=None, probes=())
+        if run.request.nodes not in (1, request.nodes):
+            continue
+        asked = replace(run.request, suite=None, probes=(), nodes=request.nodes)
         if asked == request and _kind(run.facts) == _kind(facts):
             yield run, step.of
 

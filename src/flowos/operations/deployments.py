@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flowos.engine import NEVER, HoldEvent, OnHoldEvent, slurm_deployed, utc
+from flowos.engine import NEVER, utc
 from flowos.model import (
     DeployedNode,
-    Deployment,
     Measurement,
     MeasurementRequest,
     OnProgress,
@@ -23,16 +22,15 @@ from flowos.model import (
 )
 from flowos.operations._alike_runs import machine_of
 from flowos.operations._files import write_together
-from flowos.operations._slice import slice_
+from flowos.operations._held_nodes import held_nodes
 from flowos.operations.history import RUNS_MARGIN, book, numbers_of, runs
-from flowos.operations.measure import DeployedOn, OnSample, Result, measured
-from flowos.operations.settings import pool_named
+from flowos.operations.measure import OnSample, Result, measured
 from flowos.plan import DeploymentSpread, MachineRun, slow_machines, spreads
 from flowos.probes import probe_named, probes_for
 from flowos.report import Report, deployments_html, slow_line
 
-NODES = 2
-"""Of each deployment: what is measured between nodes is so between two."""
+LEAST_NODES = 2
+"""Of each deployment: two ranks are on two nodes, and clients of storage on each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +38,7 @@ class DeploymentRequest:
     """How often nodes of a pool are held, and for how long they are left alone after each time."""
 
     pool: str
+    nodes: int = LEAST_NODES
     count: int = 1
     between_seconds: float = 0.0
 
@@ -74,17 +73,16 @@ def measured_deployments(
     without nodes.
     """
     pool, count = wanted.pool, wanted.count
-    request = replace(request, probes=_probes(request.probes), nodes=NODES)
+    if wanted.nodes < LEAST_NODES:
+        raise UsageError(f"--nodes {wanted.nodes}: what is measured between nodes needs two")
+    request = replace(request, probes=_probes(request.probes), nodes=wanted.nodes)
     of = f"d-{utc()[:10]}-{secrets.token_hex(3)}"
     done: list[Result] = []
     for number in range(1, count + 1):
         if number > 1:
             NEVER.check(wanted.between_seconds)
-        with slice_(pool=pool, nodes=NODES, on_event=_on_waiting(on_progress)) as held:
-            first, *_ = held.held.nodes
-            nodes = _deployed(pool, [node.name for node in held.held.nodes])
-            deployment = Deployment(of=of, number=number, pool=pool, nodes=nodes)
-            names = ", ".join(map(str, nodes))
+        with held_nodes(pool, wanted.nodes, on_progress, of=of, number=number) as on:
+            names = ", ".join(map(str, on.deployment.nodes))
             on_progress(Progress(doing=f"deployment {number} of {count}: {names}", lasting=True))
             done.append(
                 measured(
@@ -94,7 +92,7 @@ def measured_deployments(
                     seconds=seconds,
                     on_progress=on_progress,
                     on_sample=on_sample,
-                    on=DeployedOn(node=first, deployment=deployment),
+                    on=on,
                 )
             )
         if done[-1].interrupted:
@@ -186,20 +184,6 @@ def _probes(asked: Sequence[str]) -> tuple[str, ...]:
 def _is_key(measurement: Measurement) -> bool:
     probe = probe_named(measurement.case.probe)
     return probe is not None and any(each.fits(measurement) for each in probe.info.headlines)
-
-
-def _deployed(pool: str, names: Sequence[str]) -> tuple[DeployedNode, ...]:
-    if pool_named(pool).kind == "slurm":
-        return slurm_deployed(names)
-    return tuple(DeployedNode(name=name) for name in names)
-
-
-def _on_waiting(on_progress: OnProgress) -> OnHoldEvent:
-    def heard(event: HoldEvent) -> None:
-        if event.what == "waiting":
-            on_progress(Progress(doing=f"waits for nodes: {event.reason}"))
-
-    return heard
 
 
 def _same_again(runs: Sequence[Run]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ same command measures the others. Failure of one probe does not end the others.
 """
 
 import secrets
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,8 +20,9 @@ from flowos.model import (
     Unmeasured,
     UsageError,
 )
-from flowos.operations._facts import facts
+from flowos.operations._facts import facts, facts_on
 from flowos.operations._files import write_together
+from flowos.operations._held_nodes import held_nodes
 from flowos.operations._scratch import check_out, scratch_in
 from flowos.operations._suite_plan import (
     PlannedStep,
@@ -30,7 +32,7 @@ from flowos.operations._suite_plan import (
     plan_suite,
 )
 from flowos.operations._suite_runs import BegunSuite, begun, has_numbers
-from flowos.operations.measure import OnSample, check, measured
+from flowos.operations.measure import DeployedOn, OnSample, check, measured
 from flowos.probes.suites import SUITES
 from flowos.report import (
     Report,
@@ -47,11 +49,17 @@ PAGE = "suite.html"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteRequest:
-    """Which suite, and which of its figures: () all. again: from its beginning."""
+    """Which suite, and which of its figures: () all. again: from its beginning.
+
+    pool: on so many nodes of it, "" for this machine. What is measured between nodes is so between
+    all of them, the rest on the first.
+    """
 
     name: str
     figures: tuple[str, ...] = ()
     again: bool = False
+    pool: str = ""
+    nodes: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +88,7 @@ def planned_suite(
     request: MeasurementRequest, wanted: SuiteRequest, *, url: str | None, seconds: float | None
 ) -> SuitePlan:
     """What `measured_suite` would run; nothing is measured."""
-    return _planned(request, wanted, url, seconds)[1]
+    return _planned(request, wanted, url, seconds, None)[1]
 
 
 def measured_suite(
@@ -96,14 +104,35 @@ def measured_suite(
     """Measure what is left of the suite, a run for each probe, and write its page after each.
 
     seconds: of all that is left; by default what it needs. Raises
-    UsageError for an unknown suite or figure, EnvironmentRefused, and KeyboardInterrupt before
-    there is any number.
+    UsageError for an unknown suite or figure, EnvironmentRefused, SliceRefused without nodes, and
+    KeyboardInterrupt before there is any number.
     """
     check_out(out)
-    before, plan = _planned(request, wanted, url, seconds)
-    session = _Session(
-        plan=plan, of=before.of, request=request, out=out, url=url, books=before.books
-    )
+    request = replace(request, nodes=wanted.nodes)
+    with _nodes_of(wanted, on_progress) as on:
+        before, plan = _planned(request, wanted, url, seconds, on)
+        session = _Session(
+            plan=plan, of=before.of, request=request, out=out, url=url, on=on, books=before.books
+        )
+        _measure_left(session, on_progress, on_sample)
+    session.write()
+    return session.result()
+
+
+def _nodes_of(
+    wanted: SuiteRequest, on_progress: OnProgress
+) -> AbstractContextManager[DeployedOn | None]:
+    """Raises UsageError for an unknown suite or figure before there are any."""
+    figures_of(suite_named(wanted.name), wanted.figures)
+    if not wanted.pool:
+        return nullcontext()
+    of = f"d-{engine.utc()[:10]}-{secrets.token_hex(3)}"
+    return held_nodes(wanted.pool, wanted.nodes, on_progress, of=of)
+
+
+def _measure_left(session: "_Session", on_progress: OnProgress, on_sample: OnSample) -> None:
+    """Raises KeyboardInterrupt before there is any number."""
+    plan = session.plan
     try:
         for number, step in enumerate(plan.left, 1):
             shown = ", ".join(map(figure_name, step.figures))
@@ -120,8 +149,6 @@ def measured_suite(
         session.interrupted = True
     if not plan.left:
         session.notes[_ALL_DONE] = None
-    session.write()
-    return session.result()
 
 
 _NOT_YET = Unmeasured(reason="it was not measured yet")
@@ -129,14 +156,20 @@ _ALL_DONE = "all that can be measured here was measured already; --again begins 
 
 
 def _planned(
-    request: MeasurementRequest, wanted: SuiteRequest, url: str | None, seconds: float | None
+    request: MeasurementRequest,
+    wanted: SuiteRequest,
+    url: str | None,
+    seconds: float | None,
+    on: DeployedOn | None,
 ) -> tuple[BegunSuite, SuitePlan]:
     suite = suite_named(wanted.name)
     figures = figures_of(suite, wanted.figures)
+    if wanted.nodes > 1:
+        figures = tuple(replace(f, instead=f.between or f.instead) for f in figures)
     with scratch_in(request.scratch):
         check(request, request.environments or ("bare",))
-    here = facts(request)
-    before = None if wanted.again else begun(suite.name, request, here, url)
+    here = facts(request) if on is None else facts_on(on.node, request)
+    before = None if wanted.again else begun(suite.name, request, here, url, wanted.pool)
     before = before or BegunSuite(of=f"s-{engine.utc()[:10]}-{secrets.token_hex(3)}", books={})
     done = {probe: found.run.id for probe, found in before.books.items()}
     plan = plan_suite(suite, figures, here, request, done)
@@ -152,6 +185,7 @@ class _Session:
     request: MeasurementRequest
     out: Path
     url: str | None
+    on: DeployedOn | None
     books: dict[str, Report]
     notes: dict[str, None] = field(default_factory=dict)
     page: Path | None = None
@@ -162,12 +196,13 @@ class _Session:
     def run(self, step: PlannedStep, on_progress: OnProgress, on_sample: OnSample) -> None:
         part = SuiteStep(of=self.of, suite=self.plan.suite.name, probe=step.probe)
         done = measured(
-            replace(self.request, probes=step.probes, suite=part),
+            replace(self.request, probes=step.probes, nodes=step.nodes, suite=part),
             out=self.out / "runs" / step.probe,
             url=self.url,
             seconds=step.limit,
             on_progress=on_progress,
             on_sample=on_sample,
+            on=self.on,
         )
         self.books[step.probe] = done.book
         self.notes |= dict.fromkeys(done.notes)

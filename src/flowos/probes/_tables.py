@@ -24,6 +24,7 @@ from flowos.probes.parallel_io import ParallelIo
 from flowos.probes.solve import Solve
 from flowos.probes.startup import Startup
 from flowos.probes.stream import Stream
+from flowos.probes.training import ResNetTraining
 from flowos.probes.working_set import WorkingSet
 
 PROBES: tuple[Probe, ...] = (
@@ -50,6 +51,7 @@ PROBES: tuple[Probe, ...] = (
     Collectives(),
     Nbody(),
     FeedReads(),
+    ResNetTraining(),
     Kernels(),
 )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from flowos.model import Unmeasured
+from flowos.model import Run, Unmeasured
 from flowos.report._comparison_table import summary as answers
 from flowos.report._suite import (
     NumberRow,
@@ -42,6 +42,14 @@ def summary(report: SuiteReport) -> str:
     )
 
 
+def where(run: Run) -> str:
+    """Which nodes of a pool a run is of; "" of this machine."""
+    if run.deployment is None:
+        return ""
+    names = [node.name for node in run.deployment.nodes[: run.request.nodes]]
+    return f", {'on' if len(names) == 1 else 'between'} {', '.join(names)}"
+
+
 def share_here(row: NumberRow) -> str:
     """Which share of its measured ceiling ours is; "" if that is not known."""
     found = share_of(row.ours, "measured") if row.ours else None
@@ -70,7 +78,7 @@ def _figure(report: SuiteReport, figure: SuiteFigure) -> Iterator[str]:
     parts = shown_parts(figure)
     for part in parts:
         count = counted(len(part.book.measurements), "number")
-        yield f"    {part.section.probe}: {count}, run {part.book.run.id}"
+        yield f"    {part.section.probe}: {count}, run {part.book.run.id}{where(part.book.run)}"
         if part.book.run.environments and part.verdicts:
             yield from wrapped(
                 f"between environments: {answers(part.verdicts)}", "      ", "      "

@@ -1,7 +1,8 @@
 """Starts trainings of examples/resnet50 by fork, so that PyTorch is imported once for all.
 
 `python forked_ranks.py`; a line of JSON in, one out: {"start": words, "rank", "size", "port",
-"output"} gives a process id, {"wait": id} an exit code, as of subprocess.
+"output"} gives a process id, {"wait": id} an exit code, as of subprocess. {"measure": words,
+"output"} starts programs/torch_training.py, whose answer is in the output.
 """
 
 import json
@@ -10,15 +11,28 @@ import sys
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[3] / "src/flowos/probes/programs"))
 sys.path.insert(0, str(Path(__file__).parents[3] / "examples/resnet50"))
 
 import torch
+import torch_training
 import train
 
 import flowos as fo
 
 _LOADED = (fo.Feed, torch.optim.SGD([torch.zeros(1, requires_grad=True)]))
 """What is else loaded when it is first used, which takes seconds in every process."""
+
+
+def run(order: dict[str, Any]) -> int:
+    output = os.open(order["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(output, 1)
+    if "measure" in order:
+        code = torch_training.main(order["measure"])
+        sys.stdout.flush()
+        return code
+    os.dup2(output, 2)
+    return run_rank(order)
 
 
 def run_rank(order: dict[str, Any]) -> int:
@@ -29,11 +43,7 @@ def run_rank(order: dict[str, Any]) -> int:
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(order["port"]),
     }
-    output = os.open(order["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
-    sys.argv[1:] = order["start"]
-    return train.main()
+    return train.main(order["start"])
 
 
 def answer(number: int) -> None:
@@ -52,7 +62,7 @@ def main() -> None:
         if child == 0:
             code = 99
             try:
-                code = run_rank(order)
+                code = run(order)
             except SystemExit as end:
                 code = int(str(end.code))
             except BaseException:

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from flowos.model import Case, Exited, Outcome, Unmeasured
+from flowos.probes.training import LOADERS, ResNetTraining
 from tests.integration.conftest import MadeOnce
 from tests.waiting import PATIENCE_SECONDS
 
@@ -216,6 +218,40 @@ def test_torchs_loader_feeds_the_same_training(ranks: Ranks, images: Path, tmp_p
     (row,) = rows_of(tmp_path / "out")
     assert (row["train_images"], row["validation_images"]) == (512, 64)
     assert "stages" not in row
+
+
+def test_the_probe_measures_each_loader(ranks: Ranks, tmp_path: Path) -> None:
+    probe, output, own = ResNetTraining(), tmp_path / "output", tmp_path / "own"
+    own.mkdir()
+    counts = ("--ranks", "2", "--epochs", "2", "--images", "64", "--side", "40")
+    folders = ("--folder", str(tmp_path), "--own", str(own))
+    words = [*folders, *counts, "--batch", "16", "--workers", "1", *SMALL.split()]
+    assert ranks.wait([ranks.asked(measure=words, output=str(output))]) == [0]
+    answer = Outcome(end=Exited(0), stdout=output.read_bytes())
+    readings = probe.read(Case("training"), answer)
+    assert not isinstance(readings, Unmeasured)
+    found = {
+        (r.metric, *(level for _, level in r.levels)): r.values
+        for r in readings
+        if r.metric != "stage"
+    }
+    assert {r.metric for r in readings} == {m for c in probe.info.charts for m in c.metrics}
+    for loader in LOADERS:
+        (training,), (both,) = found["training", loader], found["training_with_copy", loader]
+        assert training > 0
+        copy = found.get(("file_copy", loader), (0.0,))[0]
+        assert both == training + copy
+        assert (copy > 0) == (loader == "local copy")
+        (first,), (whole,) = (found["load", loader, part] for part in ("iteration 1", "epoch 1"))
+        assert 0 < first < whole
+        stages = [
+            r.values[0]
+            for r in readings
+            if r.levels[:1] == (("loader", loader),) and r.metric == "stage"
+        ]
+        assert len(stages) == 2 * 7
+        assert sum(stages) <= 1.05 * training
+    assert not list(own.iterdir()), "neither copy nor cache stays"
 
 
 @pytest.mark.parametrize(

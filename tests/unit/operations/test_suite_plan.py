@@ -13,6 +13,7 @@ from flowos.model import (
     FileSystemFacts,
     LogicalCpu,
     MeasurementRequest,
+    Mpi,
     PaperFigure,
     PaperSuite,
     Unmeasured,
@@ -107,6 +108,24 @@ def test_a_probe_is_one_run_for_all_its_figures_with_what_bounds_it() -> None:
     assert step.probes == ("working_set", "stream")
     assert step.figures == ("2", "table A")
     assert {case.probe for case in step.cases} == {"stream"}
+
+
+def test_on_a_pool_what_is_measured_between_nodes_is_so_between_all_of_them() -> None:
+    mpi = Mpi(
+        name="Open MPI",
+        family="openmpi",
+        version="4.1.4",
+        compiler=PurePath("/usr/bin/mpicc"),
+        mpirun=PurePath("/usr/bin/mpirun"),
+    )
+    parts = [FigurePart(probe=name) for name in ("stream", "mpi", "parallel_io", "metadata")]
+    suite = PaperSuite(name="s", title="S", figures=(figure("1", *parts),))
+    node = replace(NODE, mpis=(mpi,))
+    plan = plan_suite(suite, suite.figures, node, replace(QUICK, nodes=3), {})
+    nodes = {step.probe: step.nodes for step in plan.steps}
+    assert nodes == {"stream": 1, "mpi": 3, "parallel_io": 3, "metadata": 3}
+    clients = [step.cases[0].level("clients") for step in plan.steps if step.probe == "parallel_io"]
+    assert clients == ["3"]
 
 
 def test_a_figure_of_huge_pages_is_in_the_normal_effort() -> None:

@@ -8,6 +8,8 @@ import pytest
 from flowos.model import (
     Case,
     Chart,
+    DeployedNode,
+    Deployment,
     Entered,
     FigurePart,
     LogicalCpu,
@@ -127,6 +129,20 @@ def test_the_text_has_each_figure_with_both_numbers_or_why_not(small: Report) ->
     ]
     many = replace(stored(small), figures=stored(small).figures[2:] * 2)
     assert "; 2 are still to be measured." in suite_text(many)
+
+
+@pytest.mark.parametrize(("nodes", "words"), [(1, ", on n1"), (2, ", between n1, n2")])
+def test_a_run_on_nodes_of_a_pool_names_them(small: Report, nodes: int, words: str) -> None:
+    book = of_step(small)
+    named = (DeployedNode(name="n1"), DeployedNode(name="n2"))
+    run = replace(
+        book.run,
+        request=replace(book.run.request, nodes=nodes),
+        deployment=Deployment(of="d-1", number=1, pool="p", nodes=named),
+    )
+    report = suite_of(SuiteFigure(figure=FIGURE, books=(replace(book, run=run),)))
+    assert f"    stream: 4 numbers, run run-stream{words}" in suite_text(report).splitlines()
+    assert f"runs run-stream{words}." in suite_html(report)
 
 
 def test_the_page_is_whole_and_loads_nothing(small: Report) -> None:

@@ -72,6 +72,8 @@ class BinaryCache:
             copies.mkdir()
             for room, pattern in _SCRIPTS:
                 with as_file(files("flowos").joinpath(room)) as folder:
-                    for script in folder.glob(pattern):
-                        shutil.copy2(script, copies)
+                    for script in folder.rglob(pattern):
+                        copy = copies / script.relative_to(folder)
+                        copy.parent.mkdir(exist_ok=True)
+                        shutil.copy2(script, copy)
         return copies / name

@@ -51,7 +51,7 @@ class PreparedEnvironment:
 
     folder: holds what is run in it, under the same path inside. scratch: path inside of the storage
     to be measured. facts: of the environment itself, if its own compilers and libraries are
-    measured. cwd: where the user's commands run.
+    measured. cwd: where the user's commands run. nodes: on how many ranks are.
     """
 
     node: Node
@@ -62,6 +62,7 @@ class PreparedEnvironment:
     binary: Binary
     facts: Facts | Unmeasured
     cwd: PurePath
+    nodes: int = 1
 
     @property
     def label(self) -> str:
@@ -87,7 +88,7 @@ class PreparedEnvironment:
             needs=Needs(cores=program.cores, ranks=program.ranks, alone=True),
             ranks=program.ranks,
             limit_seconds=program.limit_seconds,
-            nodes=_nodes_of(self.node, program.ranks),
+            nodes=_nodes_of(self.node, min(program.ranks, self.nodes)),
         )
 
     def _variables(self, own: Pairs) -> Pairs:
@@ -118,7 +119,9 @@ class PreparedEnvironment:
         return outcome
 
 
-def bare_on(node: Node, facts: Facts, folder: Path, scratch: PurePath) -> PreparedEnvironment:
+def bare_on(
+    node: Node, facts: Facts, folder: Path, scratch: PurePath, nodes: int = 1
+) -> PreparedEnvironment:
     """The node without an image, for programs that were compiled there."""
     return PreparedEnvironment(
         node=node,
@@ -129,12 +132,13 @@ def bare_on(node: Node, facts: Facts, folder: Path, scratch: PurePath) -> Prepar
         binary="own",
         facts=facts,
         cwd=folder,
+        nodes=nodes,
     )
 
 
-def _nodes_of(node: Node, ranks: int) -> tuple[str, ...]:
-    """One of its slice for each rank, as far as it has that many; () for this node alone."""
-    others = node.neighbours()[: ranks - 1]
+def _nodes_of(node: Node, count: int) -> tuple[str, ...]:
+    """It and others of its slice, as far as it has that many; () for this node alone."""
+    others = node.neighbours()[: count - 1]
     return (node.name, *(other.name for other in others)) if others else ()
 
 

@@ -76,7 +76,7 @@ def ready_run(
         scratch_in(request.scratch) as scratch,
         tempfile.TemporaryDirectory(prefix="measure-", dir=node.folder()) as name,
     ):
-        bare = bare_on(node, facts, Path(name), Path(scratch))
+        bare = bare_on(node, facts, Path(name), Path(scratch), request.nodes)
         cache = BinaryCache(bare.folder)
         if several:
             on_progress(Progress(doing="making the environments ready"))
@@ -92,7 +92,8 @@ def ready_run(
             if not several:
                 programs = f"{len(builds)} program{'s' * (len(builds) != 1)}"
                 on_progress(Progress(doing=f"building {programs}"))
-            cache.build_ahead(builds.values())
+            if node.is_here:
+                cache.build_ahead(builds.values())
             plan = plan_of(made, offers, everywhere, cache, request.margin)
             spin = _spin(bare, look, cache)
             yield ReadyRun(places=made, plan=plan, scratch=scratch, spin=spin)

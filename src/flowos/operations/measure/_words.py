@@ -58,13 +58,15 @@ def _mpi_words(
 
 
 def _own_binary(place: PreparedEnvironment, build: Build, cache: BinaryCache) -> Path:
-    """Compile with the environment's own compiler, never from the cache of another image."""
-    if place.env.image is None:
-        made = cache.built(build)
-        return made if place.node.is_here else cache.alone(made)
+    """Compile with its own compiler, and for its own processors, in an image or on another node."""
+    if place.env.image is None and place.node.is_here:
+        return cache.built(build)
     made = place.folder / build.key
-    source = place.folder / "programs" / build.source
-    words = (build.compiler, *build.flags, str(source), "-o", str(made), *build.libraries)
+    sources = tuple(map(str, build.sources))
+    if place.env.image is not None:
+        sources = (str(place.folder / "programs" / build.source),)
+    words = (build.compiler, *build.flags, *build.include_flags, *sources)
+    words = (*words, "-o", str(made), *build.libraries)
     if not made.exists():
         outcome = place.run(words, Program(argv=()))
         if not made.exists():

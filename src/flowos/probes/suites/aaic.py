@@ -38,6 +38,8 @@ AAIC = PaperSuite(
             instead="between two ranks of this node, by OSU's definitions, and from memory of its"
             " GPU where the MPI is CUDA-aware; the paper's were on two nodes: see"
             " `flowos measure --pool NAME`",
+            between="MPI between two nodes of the pool, by OSU's definitions, and collectives of"
+            " PyTorch on the first; the paper's were on hosts and on GPUs",
         ),
         PaperFigure(
             number="9",
@@ -58,8 +60,16 @@ AAIC = PaperSuite(
             number="11",
             title="ResNet-50 on 64 GPUs: accuracy over time",
             caption="分散深層学習の性能",
-            lacking="it needs ImageNet and 8 nodes with 8 GPUs each for hours; with what is here"
-            " examples/resnet50/train.py trains and says its parts",
+            parts=(
+                FigurePart(
+                    probe="training",
+                    metrics=("images_per_second", "stage"),
+                    levels=(("loader", "feed"),),
+                ),
+            ),
+            instead="how fast the GPUs of this node train it with made images, or two of its"
+            " processors a small network, and on what; accuracy needs ImageNet and"
+            " 64 GPUs of 8 nodes: with these examples/resnet50/train.py logs it",
         ),
     ),
 )

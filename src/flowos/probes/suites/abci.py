@@ -7,6 +7,9 @@ _BETWEEN = (
     " paper's were on two nodes with two ports of InfiniBand EDR: see `flowos measure --pool NAME`,"
     " which also asks for GDR, pipeline and hybrid by name where the MPI has them"
 )
+_ON_POOL = (
+    "between two nodes of the pool; the paper's had two ports of InfiniBand EDR, and GPUs too"
+)
 
 ABCI = PaperSuite(
     name="abci",
@@ -61,6 +64,7 @@ ABCI = PaperSuite(
                 ),
             ),
             instead=_BETWEEN,
+            between=_ON_POOL,
         ),
         PaperFigure(
             number="9",
@@ -68,6 +72,7 @@ ABCI = PaperSuite(
             caption="OSU Micro Benchmarks によるネットワーク性能 (遅延)",
             parts=(FigurePart(probe="mpi", metrics=("latency", "gpu_latency")),),
             instead=_BETWEEN,
+            between=_ON_POOL,
         ),
         PaperFigure(
             number="10",
@@ -83,7 +88,9 @@ ABCI = PaperSuite(
             caption="IOR の性能",
             parts=(FigurePart(probe="parallel_io"),),
             instead="processes of this machine on the storage of --scratch; the paper's clients"
-            " were 1 to 32 nodes",
+            " were 1 to 32 nodes: see --pool NAME --nodes N",
+            between="a client on each node of the pool, on the storage of --scratch; the paper's"
+            " clients were 1 to 32 nodes",
         ),
         PaperFigure(
             number="12",
@@ -91,14 +98,24 @@ ABCI = PaperSuite(
             caption="mdtest の性能",
             parts=(FigurePart(probe="metadata"),),
             instead="processes of this machine on the storage of --scratch; the paper's clients"
-            " were 1 to 32 nodes with two processes each",
+            " were 1 to 32 nodes with two processes each: see --pool NAME --nodes N",
+            between="two processes on each node of the pool, on the storage of --scratch; the"
+            " paper's were 1 to 32 nodes",
         ),
         PaperFigure(
             number="13",
             title="ResNet-50 on 256 GPUs: accuracy over time",
             caption="分散深層学習の性能",
-            lacking="it needs ImageNet and 64 nodes with 4 GPUs each for more than an hour; with"
-            " what is here examples/resnet50/train.py trains and says its parts",
+            parts=(
+                FigurePart(
+                    probe="training",
+                    metrics=("images_per_second", "stage"),
+                    levels=(("loader", "feed"),),
+                ),
+            ),
+            instead="how fast the GPUs of this node train it with made images, or two of its"
+            " processors a small network, and on what; accuracy needs ImageNet and"
+            " 256 GPUs of 64 nodes: with these examples/resnet50/train.py logs it",
         ),
     ),
 )

@@ -30,6 +30,7 @@ def _mpi(number: str, title: str, caption: str, metric: str) -> PaperFigure:
         caption=caption,
         parts=(FigurePart(probe="mpi", metrics=(metric,)),),
         instead=_BETWEEN,
+        between="between two nodes of the pool; the paper's were virtual machines with InfiniBand",
     )
 
 

@@ -17,6 +17,7 @@ FIC = PaperSuite(
             caption="ib_write_bw",
             parts=(FigurePart(probe="mpi", metrics=("bandwidth",)),),
             instead="MPI between two ranks of this node, in place of InfiniBand QDR between two",
+            between="MPI between two nodes of the pool, in place of InfiniBand QDR by its verbs",
         ),
         PaperFigure(
             number="5",

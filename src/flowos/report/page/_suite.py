@@ -19,6 +19,7 @@ from flowos.report._suite_text import (
     share_here,
     share_there,
     summary,
+    where,
 )
 from flowos.report._words import (
     case_text,
@@ -200,5 +201,5 @@ def _facts(facts: Facts) -> Iterator[Markup]:
 
 
 def _runs(report: SuiteReport) -> Iterator[str]:
-    runs = ", ".join(book.run.id for book in report.books)
+    runs = "; ".join(f"{book.run.id}{where(book.run)}" for book in report.books)
     yield f"Suite {report.of}" + (f", runs {runs}." if runs else ", no run yet.")

@@ -4,7 +4,7 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from batches import LOADERS, Source
+from batches import LOADERS, ImageSource
 from ranks import TrainingError
 
 EXAMPLE = """examples:
@@ -23,7 +23,7 @@ SIGTERM, SIGINT after a checkpoint: --resume goes on there.
 class Options:
     """See the help of each in `read_options`."""
 
-    source: Source
+    source: ImageSource
     out: Path
     resume: bool
     epochs: int
@@ -99,7 +99,9 @@ def read_options(words: list[str] | None = None) -> Options:
     if given["no_stages"] and given["trace"]:
         raise TrainingError("--trace shows the stages: leave --no-stages out")
     names = ("data", "cache", "batch", "size", "seed", "workers", "samples")
-    source = Source(loader=given.pop("data_loader"), **{name: given.pop(name) for name in names})
+    source = ImageSource(
+        loader=given.pop("data_loader"), **{name: given.pop(name) for name in names}
+    )
     return Options(source=source, stages=not given.pop("no_stages"), **given)
 
 

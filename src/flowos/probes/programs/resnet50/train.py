@@ -18,7 +18,7 @@ import torch.distributed as dist
 from batches import open_batches
 from checkpoint import TrainingFolder
 from options import Options, read_options
-from ranks import Ranks, StopRequest, TrainingError, joined
+from ranks import StopRequest, TrainingError, TrainingRanks, joined
 from resnet import ResNet
 from stages import LAST, STAGES, StageTimes, clock_of, write_trace
 from torch.nn.functional import cross_entropy
@@ -62,7 +62,7 @@ class Totals:
 class Trainer:
     """A model, its optimizer, and what a step does."""
 
-    def __init__(self, options: Options, ranks: Ranks, classes: int) -> None:
+    def __init__(self, options: Options, ranks: TrainingRanks, classes: int) -> None:
         torch.manual_seed(options.source.seed)
         self._options, self._ranks = options, ranks
         self._format = torch.channels_last if options.channels_last else torch.contiguous_format
@@ -170,7 +170,7 @@ class Trainer:
 class Training:
     """Epochs of it, their log and their checkpoints."""
 
-    def __init__(self, options: Options, ranks: Ranks) -> None:
+    def __init__(self, options: Options, ranks: TrainingRanks) -> None:
         self._began = time.perf_counter()
         self._options, self._ranks = options, ranks
         self._folder = TrainingFolder(options.out, writes=ranks.rank == 0, resume=options.resume)
@@ -344,9 +344,9 @@ def problems() -> tuple[type[Exception], ...]:
     return (TrainingError, flowos.FeedError) if flowos else (TrainingError,)
 
 
-def main() -> int:
+def main(words: list[str] | None = None) -> int:
     try:
-        options = read_options()
+        options = read_options(words)
         torch.backends.cudnn.benchmark = True
         if options.threads:
             torch.set_num_threads(options.threads)

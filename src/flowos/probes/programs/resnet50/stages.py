@@ -21,7 +21,7 @@ PENDING = 32
 """
 
 
-class Clock(Protocol):
+class StageClock(Protocol):
     def now(self) -> Any: ...
     def seconds(self, start: Any, end: Any) -> float: ...
     def since_1970(self, at: Any) -> float: ...
@@ -63,7 +63,7 @@ class DeviceClock:
         return self._began + self.seconds(self._begin, at)
 
 
-def clock_of(device: Any) -> Clock:
+def clock_of(device: Any) -> StageClock:
     return DeviceClock() if device.type == "cuda" else HostClock()
 
 
@@ -73,7 +73,7 @@ class StageTimes:
     clock: None takes no times. traced: iterations of which spans are kept for a trace.
     """
 
-    def __init__(self, clock: Clock | None, traced: int = 0) -> None:
+    def __init__(self, clock: StageClock | None, traced: int = 0) -> None:
         self._clock, self._traced = clock, traced
         self._marks: list[tuple[str, Any]] = []
         self._pending: deque[list[tuple[str, Any]]] = deque()

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import torch
 from made_images import made_image
-from ranks import Ranks, TrainingError
+from ranks import TrainingError, TrainingRanks
 from torch.utils.data import DataLoader, Dataset
 
 SUFFIXES = (".jpg", ".jpeg")
@@ -31,7 +31,7 @@ class Batches(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ImageSource:
     """data: a folder with train/CLASS/*.jpg and val/CLASS/*.jpg. cache: of the feed; None: none.
 
     workers: of a DataLoader, for each rank. samples: how many are made for "synthetic".
@@ -47,7 +47,7 @@ class Source:
     samples: int
 
 
-def open_batches(source: Source, ranks: Ranks) -> tuple[Batches, Batches]:
+def open_batches(source: ImageSource, ranks: TrainingRanks) -> tuple[Batches, Batches]:
     """To train with, and to validate with. Raises TrainingError if there are none."""
     if source.loader == "synthetic":
         return (
@@ -62,7 +62,7 @@ def open_batches(source: Source, ranks: Ranks) -> tuple[Batches, Batches]:
     return _of_feed(source, ranks) if source.loader == "feed" else _of_torch(source, ranks)
 
 
-def _of_feed(source: Source, ranks: Ranks) -> tuple[Batches, Batches]:
+def _of_feed(source: ImageSource, ranks: TrainingRanks) -> tuple[Batches, Batches]:
     try:
         import flowos as fo
     except ImportError as why:
@@ -95,15 +95,15 @@ def _of_feed(source: Source, ranks: Ranks) -> tuple[Batches, Batches]:
     return train, validation
 
 
-def _of_torch(source: Source, ranks: Ranks) -> tuple[Batches, Batches]:
+def _of_torch(source: ImageSource, ranks: TrainingRanks) -> tuple[Batches, Batches]:
     try:
         import PIL.Image  # noqa: F401
     except ImportError:
         raise TrainingError("--data-loader torch needs Pillow: pip install pillow") from None
     assert source.data
     classes = sorted(path.name for path in (source.data / "train").iterdir() if path.is_dir())
-    train = Pictures(source.data / "train", classes, source.size, source.seed, augmented=True)
-    validation = Pictures(source.data / "val", classes, source.size, source.seed, augmented=False)
+    train = ImageFiles(source.data / "train", classes, source.size, source.seed, augmented=True)
+    validation = ImageFiles(source.data / "val", classes, source.size, source.seed, augmented=False)
     return (
         Loaded(train, source, ranks, training=True),
         Loaded(validation, source, ranks, training=False),
@@ -114,7 +114,13 @@ class Own:
     """The order of an epoch, the share of a rank in it, and the position: as those of a feed."""
 
     def __init__(
-        self, count: int, classes: Sequence[str], source: Source, ranks: Ranks, *, training: bool
+        self,
+        count: int,
+        classes: Sequence[str],
+        source: ImageSource,
+        ranks: TrainingRanks,
+        *,
+        training: bool,
     ) -> None:
         self.classes = classes
         self._count, self._batch, self._ranks = count, source.batch, ranks
@@ -185,7 +191,7 @@ class Synthetic(Own):
 
     CLASSES = ("c000", "c001", "c002", "c003")
 
-    def __init__(self, source: Source, ranks: Ranks, *, training: bool) -> None:
+    def __init__(self, source: ImageSource, ranks: TrainingRanks, *, training: bool) -> None:
         count = source.samples if training else max(1, source.samples // 8)
         super().__init__(count, self.CLASSES, source, ranks, training=training)
         first = 0 if training else source.samples
@@ -204,7 +210,7 @@ class Synthetic(Own):
             yield images, self._labels[at]
 
 
-class Pictures(Dataset):  # type: ignore[misc]
+class ImageFiles(Dataset):  # type: ignore[misc]
     """Files of a folder, decoded by Pillow to what `fo.decode.jpeg` makes of them.
 
     Its items are asked for by (epoch, number); what is random is a function of these.
@@ -270,7 +276,9 @@ def centre_box(width: int, height: int, share: float = 0.875) -> Box:
 class Loaded(Own):
     """By torch's DataLoader, whose workers stay over epochs."""
 
-    def __init__(self, pictures: Pictures, source: Source, ranks: Ranks, *, training: bool) -> None:
+    def __init__(
+        self, pictures: ImageFiles, source: ImageSource, ranks: TrainingRanks, *, training: bool
+    ) -> None:
         super().__init__(len(pictures), pictures.classes, source, ranks, training=training)
         self._next: list[list[tuple[int, int]]] = []
         self._loader = DataLoader(

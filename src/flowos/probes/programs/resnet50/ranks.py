@@ -16,7 +16,7 @@ class TrainingError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Ranks:
+class TrainingRanks:
     """This process is `rank` of `size`, and computes on `device`.
 
     hosts: a group for values in host memory, which is never in the way of gradients.
@@ -37,19 +37,19 @@ class Ranks:
 
 
 @contextmanager
-def joined(device: str) -> Iterator[Ranks]:
-    """Joins the others, as torchrun says who they are. device: "auto", "cuda" or "cpu"."""
+def joined(device: str) -> Iterator[TrainingRanks]:
+    """Joins the others, by the variables of torchrun. device: "auto", "cuda" or "cpu"."""
     size, local = (int(os.environ.get(name, low)) for name, low in _VARIABLES)
     where = _device(device, local)
     if where.type == "cuda":
         torch.cuda.set_device(where)
     if size == 1:
-        yield Ranks(rank=0, size=1, device=where, hosts=None)
+        yield TrainingRanks(rank=0, size=1, device=where, hosts=None)
         return
     dist.init_process_group("nccl" if where.type == "cuda" else "gloo")
     try:
         hosts = dist.new_group(backend="gloo")
-        yield Ranks(rank=dist.get_rank(), size=size, device=where, hosts=hosts)
+        yield TrainingRanks(rank=dist.get_rank(), size=size, device=where, hosts=hosts)
     finally:
         dist.destroy_process_group()
 
@@ -75,7 +75,7 @@ class StopRequest:
     A second one of them ends the process, as it does elsewhere.
     """
 
-    def __init__(self, ranks: Ranks) -> None:
+    def __init__(self, ranks: TrainingRanks) -> None:
         self._ranks, self._work, self._flag = ranks, None, torch.zeros(1, dtype=torch.int32)
         self._number = 0
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,0 +1,39 @@
+"""Nodes of a pool, held to be measured on."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from flowos.engine import HoldEvent, OnHoldEvent, slurm_deployed
+from flowos.model import DeployedNode, Deployment, OnProgress, Progress
+from flowos.operations._slice import slice_
+from flowos.operations.measure import DeployedOn
+from flowos.operations.settings import pool_named
+
+
+@contextmanager
+def held_nodes(
+    pool: str, count: int, on_progress: OnProgress, *, of: str, number: int = 1
+) -> Iterator[DeployedOn]:
+    """Held until the end of the `with`. of, number: as of a `Deployment`.
+
+    Raises SliceRefused without nodes.
+    """
+    with slice_(pool=pool, nodes=count, on_event=_on_waiting(on_progress)) as held:
+        nodes = held.held.nodes
+        names = _deployed(pool, [node.name for node in nodes])
+        deployment = Deployment(of=of, number=number, pool=pool, nodes=names)
+        yield DeployedOn(node=nodes[0], deployment=deployment)
+
+
+def _deployed(pool: str, names: Sequence[str]) -> tuple[DeployedNode, ...]:
+    if pool_named(pool).kind == "slurm":
+        return slurm_deployed(names)
+    return tuple(DeployedNode(name=name) for name in names)
+
+
+def _on_waiting(on_progress: OnProgress) -> OnHoldEvent:
+    def heard(event: HoldEvent) -> None:
+        if event.what == "waiting":
+            on_progress(Progress(doing=f"waits for nodes: {event.reason}"))
+
+    return heard

@@ -1,0 +1,245 @@
+"""Times trainings of resnet50/ by ranks of this machine, with images from one storage or another.
+
+usage: python torch_training.py --folder DIR --own DIR --ranks N --epochs N --images N --side PIXELS
+       [options of resnet50/train.py]
+
+The images (N are trained in an epoch) are made in --folder and stay there for the next call. They
+are trained by each loader in turn: DataLoader reads them there ("shared"), or from a copy in --own,
+on the node's own storage, that eight threads make first ("local copy"); fo.Feed reads them there,
+with an empty cache in --own ("feed", left out where this Python has none). What is read is not in
+the page cache at the start, where the kernel lets go of it; the copy is.
+Prints the JSON that probes read. A stage is the mean of the ranks, a load the sum of them. The
+ranks are forked once PyTorch is imported, and end with this program.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent / "resnet50"))
+
+LOADERS = ("shared", "local copy", "feed")
+CANNOT_MEASURE_HERE = 77
+CLASSES, DISTINCT = 4, 64
+"""Files are of so many different images: what they cost to read does not depend on that."""
+COPY_THREADS = 8
+PR_SET_PDEATHSIG = 1
+Row = dict[str, Any]
+
+# --- images ------------------------------------------------------------------------------------
+
+
+def make_images(folder: Path, count: int, validation: int, side: int) -> None:
+    """As resnet50/made_images.py does, unless they are there."""
+    from made_images import write_images
+
+    complete, asked = folder / "complete", f"{count} {validation} {side}"
+    if complete.exists() and complete.read_text() == asked:
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    few = min(count, DISTINCT)
+    write_images(folder, classes=CLASSES, train=few, validation=validation, side=side)
+    for number in range(few, count):
+        same = _image(folder, number % DISTINCT)
+        shutil.copyfile(same, _image(folder, number))
+    os.sync()
+    complete.write_text(asked)
+
+
+def _image(folder: Path, number: int) -> Path:
+    return folder / "train" / f"c{number % CLASSES:03d}" / f"{number:06d}.jpg"
+
+
+def dropped(folder: Path) -> bool:
+    """Let go of the images' pages in memory; False if the kernel refuses."""
+    try:
+        for file in folder.rglob("*.jpg"):
+            with file.open("rb") as opened:
+                os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    except OSError:
+        return False
+    return True
+
+
+def copied(source: Path, target: Path) -> float:
+    """Seconds of a copy of all images."""
+    began = time.perf_counter()
+    folders = [path for path in source.glob("*/*") if path.is_dir()]
+    for folder in folders:
+        (target / folder.relative_to(source)).mkdir(parents=True)
+    with ThreadPoolExecutor(COPY_THREADS) as pool:
+        files = [path for folder in folders for path in folder.iterdir()]
+        list(pool.map(lambda path: shutil.copyfile(path, target / path.relative_to(source)), files))
+    return time.perf_counter() - began
+
+
+# --- ranks -------------------------------------------------------------------------------------
+
+
+def run_ranks(count: int, work: Callable[[], int]) -> int:
+    """The exit code of the first rank that fails, whose others are ended then; else 0.
+
+    Each is forked, so that what is imported before is so for all.
+    """
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    sys.stdout.flush()
+    left = {_forked(rank, count, port, work) for rank in range(count)}
+    code = 0
+    while left:
+        ended = {pid: status for pid in left for got, status in [_look(pid)] if got}
+        left -= set(ended)
+        code = code or next((c for c in map(os.waitstatus_to_exitcode, ended.values()) if c), 0)
+        for pid in left if code else ():
+            os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
+    return code
+
+
+def _look(pid: int) -> tuple[int, int]:
+    return os.waitpid(pid, os.WNOHANG)
+
+
+def _forked(rank: int, count: int, port: int, work: Callable[[], int]) -> int:
+    child = os.fork()
+    if child:
+        return child
+    code = 99
+    try:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        same = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        os.environ |= {**same, "RANK": str(rank), "LOCAL_RANK": str(rank)}
+        os.dup2(2, 1)
+        code = work()
+    except SystemExit as end:
+        code = int(str(end.code))
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+# --- a training --------------------------------------------------------------------------------
+
+
+def trained(loader: str, images: Path, own: Path, ranks: int, words: Sequence[str]) -> Row:
+    """Rows of its log by epoch, and the seconds of a copy. own: a new folder for what it makes.
+
+    loader: one of LOADERS. Raises SystemExit if a rank fails, which says why.
+    """
+    import train
+
+    data, seconds = images, 0.0
+    if loader == "local copy":
+        data, seconds = own / "copy", copied(images, own / "copy")
+    source = ["--data-loader", "torch"]
+    if loader == "feed":
+        source = ["--data-loader", "feed", "--cache", str(own / "cache")]
+    source += ["--data", str(data), "--out", str(own / "out")]
+    code = run_ranks(ranks, lambda: train.main([*source, *words]))
+    if code:
+        sys.exit(code)
+    log = (own / "out/log.jsonl").read_text().splitlines()
+    return {"epochs": [json.loads(line) for line in log], "copy": seconds}
+
+
+def readings_of(loader: str, found: Row, image_bytes: float, notes: dict[str, str]) -> list[Row]:
+    """What a training says, and what follows from it."""
+    epochs = found["epochs"]
+    seconds = sum(row["seconds"] for row in epochs)
+    trained_bytes = image_bytes * sum(row["train_images"] for row in epochs)
+    numbers: list[tuple[str, str, dict[str, str], list[float]]] = [
+        ("images_per_second", "1/s", {}, [row["images_per_second"] for row in epochs]),
+        ("training", "second", {}, [seconds]),
+        ("training_with_copy", "second", {}, [seconds + found["copy"]]),
+        ("reads", "byte/s", {}, [trained_bytes / seconds]),
+    ]
+    if found["copy"]:
+        numbers.append(("file_copy", "second", {}, [found["copy"]]))
+    for number, row in enumerate(epochs, 1):
+        at, stages = {"epoch": str(number)}, row["stages"]
+        numbers += [("stage", "second", {**at, "stage": s}, [stages[s]]) for s in stages]
+        numbers.append(("other_share", "1", at, [stages["other"] / sum(stages.values())]))
+    for part, name in LOADS.items():
+        load = epochs[0]["ranks"] * epochs[0][name]["load"]
+        numbers.append(("load", "second", {"part": part}, [load]))
+    return [
+        {
+            "metric": metric,
+            "unit": unit,
+            "values": values,
+            "levels": {"loader": loader, **levels},
+            "notes": notes,
+        }
+        for metric, unit, levels, values in numbers
+    ]
+
+
+LOADS = {"iteration 1": "first_iteration", "iteration 2": "second_iteration", "epoch 1": "stages"}
+
+
+def measured(options: argparse.Namespace, words: list[str], loaders: Sequence[str]) -> None:
+    import torch
+
+    # What PyTorch loads when this is first used takes seconds, in each rank if not here.
+    torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.0)
+    images = Path(options.folder, "flowos-training")
+    make_images(images, options.images, max(CLASSES, options.ranks), options.side)
+    sizes = [path.stat().st_size for path in (images / "train").rglob("*.jpg")]
+    words, readings = [*words, "--epochs", str(options.epochs)], []
+    for loader in loaders:
+        notes = {
+            "torch": torch.__version__,
+            "images": str(len(sizes)),
+            "page_cache": "cold" if dropped(images) else "may be warm",
+        }
+        with tempfile.TemporaryDirectory(prefix="flowos-training-", dir=options.own) as own:
+            found = trained(loader, images, Path(own), options.ranks, words)
+        readings += readings_of(loader, found, sum(sizes) / len(sizes), notes)
+    json.dump({"readings": readings}, sys.stdout)
+
+
+def has_feed() -> bool:
+    try:
+        import flowos
+
+        return bool(flowos.Feed)  # which loads it, for all ranks
+    except ImportError:
+        return False
+
+
+def main(given: list[str] | None = None) -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what is in --own is removed
+    parser = argparse.ArgumentParser(description="Time trainings of resnet50/.")
+    for name in ("folder", "own"):
+        parser.add_argument(f"--{name}", required=True)
+    for name in ("ranks", "epochs", "images", "side"):
+        parser.add_argument(f"--{name}", type=int, required=True)
+    options, words = parser.parse_known_args(given)
+    try:
+        import PIL.Image  # noqa: F401
+    except ImportError:
+        reason = f"{sys.executable}, which has PyTorch, has no Pillow for the images"
+        json.dump({"cannot": reason, "remedy": "pip install pillow"}, sys.stdout)
+        return CANNOT_MEASURE_HERE
+    measured(options, words, LOADERS if has_feed() else LOADERS[:-1])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

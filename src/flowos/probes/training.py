@@ -1,0 +1,205 @@
+"""Training of ResNet-50 by ranks of this machine: where its time goes, by how images are loaded.
+
+After figures 7 to 11 and tables 4 and A.1 to A.3 of Serizawa and Tatebe, IPSJ SIG HPC, 2019: files
+on shared storage (--scratch), a copy of them on the node's own (/var/tmp), and files on shared
+storage through a cache on the node's own. On processors the network is small, as are the images.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from flowos.model import (
+    Case,
+    Chart,
+    Facts,
+    Measurement,
+    MeasurementRequest,
+    Outcome,
+    Reading,
+    Unmeasured,
+)
+from flowos.probes._base import Headline, Probe, ProbeInfo, Program, read_answer
+from flowos.probes._cores import core_sets, options_of
+from flowos.probes._gpu import HOST, NO_TORCH, START_SECONDS
+from flowos.probes._storage import MORE_ROOM
+
+RANKS_ON_HOST = 2
+OWN_STORAGE = "/var/tmp"
+LOADERS = ("shared", "local copy", "feed")
+"""DataLoader of shared files, DataLoader of a copy, fo.Feed of shared files with an empty cache."""
+
+
+class TrainingSetting(NamedTuple):
+    """images: of a rank in an epoch, of the small network."""
+
+    images: int
+    epochs: int
+
+
+SETTINGS = {
+    "quick": TrainingSetting(64, 2),
+    "normal": TrainingSetting(512, 3),
+    "full": TrainingSetting(4096, 10),
+}
+
+
+class Network(NamedTuple):
+    """words: options of the program. side: of the images' files. times: how many more images are
+    trained. rate: images of a rank in a second, which is assumed, as are the bytes of a file.
+    """
+
+    words: str
+    side: int
+    times: int
+    rate: float
+    file_bytes: int
+
+
+SMALL = Network("--batch 16 --size 32 --width 8 --blocks 1,1,1,1", 64, 1, 120.0, 3000)
+RESNET50 = Network("--batch 32 --amp --channels-last", 256, 6, 250.0, 30_000)
+WORKERS = (2, 8)
+"""Of DataLoader for each rank: as the paper, and as many as are given of the cores."""
+
+
+def _bars(title: str, metrics: tuple[str, ...], unit: str, about: str = "") -> Chart:
+    return Chart(
+        title=title,
+        kind="bars",
+        x="loader",
+        metrics=metrics,
+        y_label=unit,
+        ceilings=False,
+        about=about,
+    )
+
+
+class ResNetTraining(Probe):
+    """Metrics images_per_second (1/s), training, training_with_copy, file_copy, stage and load
+    (second), reads (byte/s), other_share; only if it is asked for by name.
+
+    The program sweeps loader: see `LOADERS`.
+    """
+
+    info = ProbeInfo(
+        name="training",
+        title="Training of ResNet-50 (PyTorch)",
+        charts=(
+            _bars(
+                "Images trained", ("images_per_second",), "1/s", "Of all ranks, without validation."
+            ),
+            _bars(
+                "Time of all epochs",
+                ("training", "training_with_copy", "file_copy"),
+                "second",
+                "Without validation; the images are copied before the first epoch, where they are.",
+            ),
+            Chart(
+                title="Stages of an epoch",
+                kind="bars",
+                x="epoch",
+                metrics=("stage",),
+                series=("stage",),
+                facets=("loader",),
+                y_label="second",
+                ceilings=False,
+                about="The mean of the ranks. Copy is that of a batch to the device. On a GPU a"
+                " stage is what its stream was busy with, or waited for.",
+            ),
+            Chart(
+                title="Share of other work",
+                kind="bars",
+                x="epoch",
+                metrics=("other_share",),
+                series=("loader",),
+                ceilings=False,
+            ),
+            Chart(
+                title="Loading, the sum of all ranks",
+                kind="bars",
+                x="part",
+                metrics=("load",),
+                series=("loader",),
+                y_label="second",
+                log_y=True,
+                ceilings=False,
+                about="How long training waited for a batch.",
+            ),
+            _bars("Images read", ("reads",), "byte/s", "Bytes of all trained files over the time."),
+        ),
+        headlines=(
+            Headline("Training, fo.Feed", "images_per_second", (("loader", "feed"),)),
+            Headline("Training, DataLoader", "images_per_second", (("loader", "shared"),)),
+        ),
+    )
+
+    def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:
+        if self.name not in request.probes:
+            return ()
+        python = facts.tool("torch")
+        if python is None:
+            return NO_TORCH
+        setting, cores = SETTINGS[request.effort], len(core_sets(facts)[-1])
+        ranks = len(facts.cuda) or min(RANKS_ON_HOST, cores)
+        network = RESNET50 if facts.cuda else SMALL
+        images = ranks * setting.images * network.times
+        needed, free = 2 * images * network.file_bytes, facts.storage.free_bytes
+        if free is not None and free < needed:
+            return Unmeasured(
+                reason=f"{request.scratch} has {free >> 20} MiB free; {needed >> 20} are needed",
+                remedy=MORE_ROOM,
+            )
+        return (
+            Case(
+                self.name,
+                levels=(("device", "cuda" if facts.cuda else HOST), ("ranks", str(ranks))),
+                details=(
+                    ("python", str(python.path)),
+                    ("torch", python.version),
+                    ("ranks", str(ranks)),
+                    ("epochs", str(setting.epochs)),
+                    ("images", str(images)),
+                    ("workers", str(sorted((*WORKERS, cores // ranks))[1])),
+                ),
+            ),
+        )
+
+    def seconds(self, case: Case) -> float:
+        images, epochs, ranks = (float(case.detail(n)) for n in ("images", "epochs", "ranks"))
+        each = images * epochs / ranks / _network(case).rate
+        return 1.5 * START_SECONDS + len(LOADERS) * each
+
+    def program(self, case: Case) -> Program:
+        network, ranks = _network(case), int(case.detail("ranks"))
+        on_host = case.level("device") == HOST
+        return Program(
+            argv=(
+                *(case.detail("python"), "--folder", "{scratch}", "--own", OWN_STORAGE),
+                *("--side", str(network.side)),
+                *options_of(case, "ranks", "epochs", "images", "workers"),
+                *("--device", case.level("device"), "--threads", "1" if on_host else "0"),
+                *network.words.split(),
+            ),
+            script="torch_training.py",
+            variables=(("GLOO_SOCKET_IFNAME", "lo"),),
+            cores=ranks if on_host else 1,
+            limit_seconds=180 + 10 * self.seconds(case),
+        )
+
+    def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
+        return read_answer(outcome, "train.py")
+
+    def left_out(self, measured: Sequence[Measurement]) -> tuple[tuple[Case, Unmeasured], ...]:
+        """The feed, where the Python that has PyTorch has no FlowOS."""
+        ours = [m.case for m in measured if m.case.probe == self.name]
+        if not ours or any(case.level("loader") == "feed" for case in ours):
+            return ()
+        python = ours[0].detail("python")
+        why = Unmeasured(
+            reason=f"{python}, which has PyTorch, has no fo.Feed",
+            remedy=f"install FlowOS for {python}, or PyTorch for the Python of FlowOS",
+        )
+        return ((Case(self.name, (("loader", "feed"),)), why),)
+
+
+def _network(case: Case) -> Network:
+    return SMALL if case.level("device") == HOST else RESNET50
