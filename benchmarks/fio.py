@@ -18,7 +18,8 @@ from statistics import median
 from flowos.model import Case, Exited, MeasurementRequest, Outcome, Sample, Unmeasured, Verdict
 from flowos.operations._facts import facts
 from flowos.plan._compare import compare
-from flowos.probes.fio import PATTERNS, SETTINGS, Fio
+from flowos.probes._fio_job import PATTERNS, SETTINGS
+from flowos.probes.fio import Fio
 
 MARGIN = 0.05
 SETTING = SETTINGS["normal"]

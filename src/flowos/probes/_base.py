@@ -66,6 +66,7 @@ class ProbeInfo:
     alone: is it measured in a single environment too? between_nodes: and between two nodes?
     asked: is it measured only where the request says what?
     versus: the axis whose first level the others are compared with, as environments are.
+    compares: the same, by the rounds that there are.
     warms_up: is each case run once before its first sample, to see that it works and how long it
         takes?
     """
@@ -85,6 +86,7 @@ class ProbeInfo:
     between_nodes: bool = False
     asked: bool = False
     versus: str = ""
+    compares: str = ""
     warms_up: bool = False
 
 

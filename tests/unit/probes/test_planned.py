@@ -71,6 +71,7 @@ def with_all(node: Facts) -> Facts:
         ),
         tools=(
             Tool(name="fio", version="fio-3.33", path=PurePath("/usr/bin/fio")),
+            Tool(name="nbdkit", version="1.32.5", path=PurePath("/usr/bin/nbdkit")),
             *(
                 Tool(name=name, version=version, path=PurePath("/usr/bin/python3"))
                 for name, version in (("torch", "2.11.0"), ("numpy", "2.4.6"), ("cupy", "14.2.0"))

@@ -53,6 +53,7 @@ VENDOR_BINS = (
 )
 TOOLS = (
     ("fio", ("fio",), "--version"),
+    ("nbdkit", ("nbdkit",), "--version"),
     ("likwid-bench", ("likwid-bench",), "-v"),
     ("chromium", ("chromium", "chromium-browser", "google-chrome"), "--version"),
     ("perf", ("perf",), "--version"),
