@@ -138,7 +138,14 @@ def _add_pool(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--pool",
         metavar="NAME",
-        help="between two nodes of this pool of flowos.toml, in place of this machine",
+        help="between nodes of this pool of flowos.toml, in place of this machine",
+    )
+    command.add_argument(
+        "--nodes",
+        type=positive,
+        metavar="N",
+        help="so many nodes of the pool (default 2): solve scales over 1, 2, 4 .. N, mpi is between"
+        " two of them",
     )
     command.add_argument(
         "--deployments",
@@ -252,7 +259,10 @@ def _deployments(
     from flowos.report import deployments_text
 
     wanted = DeploymentRequest(
-        pool=args.pool, count=args.deployments or 1, between_seconds=args.between
+        pool=args.pool,
+        count=args.deployments or 1,
+        nodes=args.nodes or 2,
+        between_seconds=args.between,
     )
     with Live(sys.stderr) as live:
         found = measured_deployments(
@@ -327,12 +337,14 @@ def _check_pool(args: argparse.Namespace) -> None:
     """Raises UsageError for what does not go together."""
     given = (("--env", args.env), ("--matrix", args.matrix), ("--dry-run", args.dry_run))
     if args.pool is None:
-        if args.deployments is not None or args.between:
-            raise UsageError("--deployments and --between are of a pool: give --pool NAME")
+        if args.deployments is not None or args.nodes is not None or args.between:
+            raise UsageError("--deployments, --nodes and --between are of a pool: give --pool NAME")
         return
     for option, value in given:
         if value:
             raise UsageError(f"{option}: not with --pool, which measures between nodes as they are")
+    if args.nodes == 1:
+        raise UsageError("--nodes 1: give 2 or more, for the pool is measured between nodes")
     if not 0 <= args.between < 1e6:
         raise UsageError(f"--between {args.between}: give seconds, 0 or more")
 

@@ -31,16 +31,17 @@ from flowos.plan import DeploymentSpread, MachineRun, slow_machines, spreads
 from flowos.probes import probe_named, probes_for
 from flowos.report import Report, deployments_html, slow_line
 
-NODES = 2
-"""Of each deployment: what is measured between nodes is so between two."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentRequest:
-    """How often nodes of a pool are held, and for how long they are left alone after each time."""
+    """How often nodes of a pool are held, and for how long they are left alone after each time.
+
+    nodes: of each deployment.
+    """
 
     pool: str
     count: int = 1
+    nodes: int = 2
     between_seconds: float = 0.0
 
 
@@ -74,13 +75,13 @@ def measured_deployments(
     without nodes.
     """
     pool, count = wanted.pool, wanted.count
-    request = replace(request, probes=_probes(request.probes), nodes=NODES)
+    request = replace(request, probes=_probes(request.probes), nodes=wanted.nodes)
     of = f"d-{utc()[:10]}-{secrets.token_hex(3)}"
     done: list[Result] = []
     for number in range(1, count + 1):
         if number > 1:
             NEVER.check(wanted.between_seconds)
-        with slice_(pool=pool, nodes=NODES, on_event=_on_waiting(on_progress)) as held:
+        with slice_(pool=pool, nodes=wanted.nodes, on_event=_on_waiting(on_progress)) as held:
             first, *_ = held.held.nodes
             nodes = _deployed(pool, [node.name for node in held.held.nodes])
             deployment = Deployment(of=of, number=number, pool=pool, nodes=nodes)
@@ -174,13 +175,13 @@ def _slow(books: Sequence[Report]) -> Iterator[str]:
 
 
 def _probes(asked: Sequence[str]) -> tuple[str, ...]:
-    known = [probe.name for probe in probes_for() if probe.info.between_nodes]
+    known = {p.name: p.info.between_nodes for p in probes_for() if p.info.between_nodes}
     for name in asked:
         if name not in known:
             raise UsageError(
                 f"probe {name!r} does not measure between nodes; {', '.join(known)} do"
             )
-    return tuple(asked) or tuple(known)
+    return tuple(asked) or tuple(name for name, when in known.items() if when != "named")
 
 
 def _is_key(measurement: Measurement) -> bool:

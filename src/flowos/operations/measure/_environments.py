@@ -87,7 +87,7 @@ class PreparedEnvironment:
             needs=Needs(cores=program.cores, ranks=program.ranks, alone=True),
             ranks=program.ranks,
             limit_seconds=program.limit_seconds,
-            nodes=_nodes_of(self.node, program.ranks),
+            nodes=_nodes_of(self.node, program.nodes or program.ranks),
         )
 
     def _variables(self, own: Pairs) -> Pairs:
@@ -132,9 +132,9 @@ def bare_on(node: Node, facts: Facts, folder: Path, scratch: PurePath) -> Prepar
     )
 
 
-def _nodes_of(node: Node, ranks: int) -> tuple[str, ...]:
-    """One of its slice for each rank, as far as it has that many; () for this node alone."""
-    others = node.neighbours()[: ranks - 1]
+def _nodes_of(node: Node, count: int) -> tuple[str, ...]:
+    """So many of its slice, as far as it has them; () for this node alone."""
+    others = node.neighbours()[: count - 1]
     return (node.name, *(other.name for other in others)) if others else ()
 
 
