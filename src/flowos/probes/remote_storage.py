@@ -1,8 +1,9 @@
 """The same storage attached to this machine, and through a server of network block devices (NBD).
 
 After figure 7 of Flow in Cloud: fio on an NVMe drive of the machine, and on one behind a network.
-The remote side is what a drive that another node serves costs before its link: nbdkit serves the
-file through a Unix socket, and fio's own engine `nbd` is its client, so that no right is needed.
+nbdkit serves the file, and fio's own engine `nbd` is its client, so that no right is needed. By a
+Unix socket that is what protocol and server cost; by TCP in a network of its own, whose loopback is
+slowed down by the kernel's token bucket filter (tbf), what a link of that rate adds.
 
 No cache may answer on one side alone. Local I/O is direct; the server drops from the page cache
 what it has read or written (cache=none), and a write waits until the drive has taken the one some
@@ -10,6 +11,7 @@ places before it. So it is the drive's own rate that is measured on both sides, 
 single write takes. Neither side flushes writes.
 """
 
+import json
 import shlex
 from collections.abc import Sequence
 
@@ -17,6 +19,7 @@ from flowos.model import (
     Argv,
     Case,
     Chart,
+    Exited,
     Facts,
     Measurement,
     MeasurementRequest,
@@ -26,7 +29,14 @@ from flowos.model import (
     Sample,
     Unmeasured,
 )
-from flowos.probes._base import Headline, Probe, ProbeInfo, Program
+from flowos.probes._base import (
+    CANNOT_MEASURE_HERE,
+    Headline,
+    Probe,
+    ProbeInfo,
+    Program,
+    read_answer,
+)
 from flowos.probes._fio_cache import cache_answers
 from flowos.probes._fio_job import (
     details_of,
@@ -38,7 +48,7 @@ from flowos.probes._fio_job import (
 )
 
 AXIS = "attachment"
-LOCAL, REMOTE = "local", "remote"
+LOCAL, REMOTE, LINKED = "local", "remote", "remote, 10 Gbit/s"
 
 RANDOM: tuple[Pairs, ...] = (
     (("workload", "random read"), ("iodepth", "1")),
@@ -51,8 +61,16 @@ SEQUENTIAL: tuple[Pairs, ...] = (
 )
 
 FILE = "{scratch}/flowos-data"
-SERVED = '[ -s "$0" ] || {layout} >&2 || exit; exec {server} --run {client}'
+SERVED = '[ -s "$0" ] || {layout} >&2 || exit; {server}'
 """Either side may be the first: the file has to be there before it is served. Its name is $0."""
+
+NO_LINK = {
+    "cannot": "no network of its own with a slower loopback can be made here",
+    "remedy": "apt install iproute2; allow user namespaces (sysctl user.max_user_namespaces)",
+}
+IN_A_NETWORK = "unshare --user --map-root-user --net"
+LINK = "ip link set lo up && tc qdisc add dev lo root tbf rate 10gbit burst 4mb latency 50ms"
+"""The bucket holds more than one packet of the loopback, as large as 64 KiB, and a timer's tick."""
 
 
 def _chart(title: str, metrics: Argv, unit: str, *, depths: bool = True, about: str = "") -> Chart:
@@ -116,7 +134,10 @@ class RemoteStorage(Probe):
                 remedy="apt install nbdkit",
             )
         own = (("nbdkit", str(server.path)), ("nbdkit_version", server.version))
-        ways = {LOCAL: tuple(way_of(facts)), REMOTE: (("engine", "nbd"), way_of(facts)[1])}
+        here = way_of(facts)
+        ways = {LOCAL: here, **dict.fromkeys((REMOTE, LINKED), (("engine", "nbd"), here[1]))}
+        if request.effort == "quick":
+            del ways[LINKED]
         return tuple(
             Case(self.name, ((AXIS, attachment), *levels), (*details, *own, *way))
             for levels in RANDOM + SEQUENTIAL * (request.effort != "quick")
@@ -133,6 +154,8 @@ class RemoteStorage(Probe):
         )
 
     def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
+        if outcome.end == Exited(CANNOT_MEASURE_HERE):
+            return read_answer(outcome)
         return read_fio(case, outcome)
 
     def decides(self, sample: Sample) -> bool:
@@ -148,11 +171,12 @@ class RemoteStorage(Probe):
             return ()
         local, remote = cases[LOCAL], cases[REMOTE]
         direct = "direct I/O" if local.detail("direct") == "yes" else "the page cache"
+        link = "; with a link, through TCP and the kernel's tbf" * (LINKED in cases)
         return (
             f"local storage: fio's engine {local.detail('engine')}, {direct}; remote: its engine"
             f" {remote.detail('engine')} through a Unix socket, served by nbdkit"
-            f" {remote.detail('nbdkit_version')} (plugin file, cache=none); a link between"
-            " them adds its own latency",
+            f" {remote.detail('nbdkit_version')} (plugin file, cache=none){link}. Between machines"
+            " the latency of their network comes on top",
         )
 
 
@@ -162,12 +186,25 @@ def _local(case: Case) -> Argv:
 
 
 def _remote(case: Case) -> Argv:
+    linked = case.level(AXIS) == LINKED
     layout = ("--name=layout", f"--size={case.detail('file_bytes')}", "--rw=write", "--bs=1m")
-    server = (case.detail("nbdkit"), "-U", "-", "file")
+    where = ("--ipaddr=127.0.0.1", "--port=10809") if linked else ("-U", "-")
+    serve = shlex.join(("exec", case.detail("nbdkit"), *where, "file"))
+    client = f'exec {shlex.join(fio_words(case, "nbd", direct=False))} --uri="$uri"'
     pattern = case.level("workload").split()[0]
+    serve += f' "file=$0" cache=none fadvise={pattern} --run {shlex.quote(client)}'
     script = SERVED.format(
         layout=f'{shlex.join((case.detail("fio"), *layout, "--end_fsync=1"))} --filename="$0"',
-        server=f'{shlex.join(server)} "file=$0" cache=none fadvise={pattern}',
-        client=shlex.quote(f'exec {shlex.join(fio_words(case, "nbd", direct=False))} --uri="$uri"'),
+        server=_over_a_link(serve) if linked else serve,
     )
     return "/bin/sh", "-c", script, FILE
+
+
+def _over_a_link(serve: str) -> str:
+    """Any port is free there."""
+    refuse = f"{{ echo {shlex.quote(json.dumps(NO_LINK))}; exit {CANNOT_MEASURE_HERE}; }}"
+    inside = shlex.quote(f"{LINK} || {refuse}; {serve}")
+    return (
+        f'PATH="$PATH:/usr/sbin:/sbin"; {IN_A_NETWORK} true || {refuse};'
+        f' exec {IN_A_NETWORK} -- /bin/sh -c {inside} "$0"'
+    )

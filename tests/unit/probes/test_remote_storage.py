@@ -1,5 +1,6 @@
 """The same storage by fio directly, and by a server and fio's client of it."""
 
+import json
 import shlex
 from dataclasses import replace
 from pathlib import PurePath
@@ -7,7 +8,7 @@ from pathlib import PurePath
 import pytest
 
 from flowos.model import Case, Exited, Measurement, MeasurementRequest, Outcome, Tool, Unmeasured
-from flowos.probes.remote_storage import RemoteStorage
+from flowos.probes.remote_storage import NO_LINK, RemoteStorage
 from tests.unit.probes.test_fio import NODE
 from tests.unit.probes.test_fio_answer import recorded
 
@@ -28,8 +29,10 @@ def cases(request: MeasurementRequest = ASKED) -> tuple[Case, ...]:
 def client(case: Case) -> list[str]:
     """The words of fio in the command that nbdkit runs."""
     *_, script, _ = PROBE.program(case).argv
-    *_, command = shlex.split(script)
-    return shlex.split(command)
+    words = shlex.split(script)
+    if "10 Gbit/s" in case.level("attachment"):
+        words = shlex.split(words[-2])
+    return shlex.split(words[-1])
 
 
 def test_it_is_measured_only_where_it_is_named() -> None:
@@ -48,14 +51,23 @@ def test_what_is_not_there_is_named_with_its_package(tools: tuple[Tool, ...], re
 
 def test_each_workload_is_measured_on_both_sides_the_local_one_first() -> None:
     found = cases()
-    assert [case.level("attachment") for case in found] == ["local", "remote"] * 5
-    for local, remote in zip(found[::2], found[1::2], strict=True):
-        assert local.at(attachment="remote") == remote
-    assert len(cases(replace(ASKED, effort="quick"))) == 6
+    attachments = ["local", "remote", "remote, 10 Gbit/s"]
+    assert [case.level("attachment") for case in found] == attachments * 5
+    for number, case in enumerate(found):
+        assert case == found[number // 3 * 3].at(attachment=attachments[number % 3])
+
+
+def test_quick_has_no_link_and_random_access_alone() -> None:
+    found = cases(replace(ASKED, effort="quick"))
+    assert [case.level("attachment") for case in found] == ["local", "remote"] * 3
+    assert {case.level("workload") for case in found} == {"random read", "random write"}
 
 
 def test_both_sides_run_the_same_job_on_the_same_file() -> None:
-    for local, remote in zip(cases()[::2], cases()[1::2], strict=True):
+    found = [case for case in cases() if case.level("attachment") != "local"]
+    for remote in found:
+        local = remote.at(attachment="local")
+        local = next(case for case in cases() if case == local)
         ours, theirs = PROBE.program(local), PROBE.program(remote)
         differ = set(ours.argv).symmetric_difference(client(remote)[1:])
         assert differ == {
@@ -73,16 +85,23 @@ def test_both_sides_run_the_same_job_on_the_same_file() -> None:
 
 
 def test_the_server_keeps_nothing_in_the_page_cache() -> None:
-    for case in cases()[1::2]:
+    for case in (*cases()[1::3], *cases()[2::3]):
         script = PROBE.program(case).argv[2]
         assert f" cache=none fadvise={case.level('workload').split()[0]} " in script
+
+
+def test_a_link_that_cannot_be_made_is_one_clear_line() -> None:
+    linked = cases()[2]
+    stdout = f"{json.dumps(NO_LINK)}\n".encode()
+    found = PROBE.read(linked, Outcome(end=Exited(77), stdout=stdout, stderr=b"unshare: no\n"))
+    assert found == Unmeasured(reason=NO_LINK["cannot"], remedy=NO_LINK["remedy"])
 
 
 def test_numbers_are_those_of_fio() -> None:
     answer = recorded("sequential-read", 0)
     found = [case for case in cases() if case.level("workload") == "sequential read"]
     readings = [PROBE.read(case, answer) for case in found]
-    assert readings[0] == readings[1]
+    assert readings[0] == readings[1] == readings[2]
     assert not isinstance(readings[0], Unmeasured)
     assert [reading.metric for reading in readings[0]] == [
         "bandwidth",
@@ -124,16 +143,18 @@ def measured(case: Case, metric: str = "iops", median: float = 1e4) -> Measureme
 
 
 def test_it_says_how_both_are_attached() -> None:
-    local, remote, *_ = map(measured, cases())
+    local, remote, linked, *_ = map(measured, cases())
     (said,) = PROBE.findings((local, remote))
     assert "engine io_uring, direct I/O; remote: its engine nbd through a Unix socket" in said
     assert "nbdkit 1.32.5" in said
+    assert "tbf" not in said
+    assert "tbf" in PROBE.findings((local, remote, linked))[0]
     assert PROBE.findings((local,)) == ()
 
 
 def test_writes_much_faster_than_reads_are_marked_on_their_own_side() -> None:
     numbers = [measured(case) for case in cases()]
-    fast = next(n for n in numbers if "random write" in n.case.label and "remote" in n.case.label)
+    fast = next(n for n in numbers if "random write" in n.case.label and "Gbit" in n.case.label)
     numbers[numbers.index(fast)] = replace(fast, median=9e4)
     marked = [m.case for m in PROBE.checked(tuple(numbers)) if not m.trust.good]
     assert marked == [fast.case]

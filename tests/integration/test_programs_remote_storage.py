@@ -10,7 +10,16 @@ from pathlib import Path, PurePath
 import pytest
 
 from flowos.engine import utc
-from flowos.model import Exited, Facts, FileSystemFacts, MeasurementRequest, Outcome, Run, Tool
+from flowos.model import (
+    Effort,
+    Exited,
+    Facts,
+    FileSystemFacts,
+    MeasurementRequest,
+    Outcome,
+    Run,
+    Tool,
+)
 from flowos.operations.measure import measure
 from flowos.probes._fio_job import MIN_BYTES
 from flowos.probes.remote_storage import RemoteStorage
@@ -36,8 +45,8 @@ def node() -> Facts:
     )
 
 
-def request(scratch: Path) -> MeasurementRequest:
-    return MeasurementRequest(probes=("remote_storage",), effort="quick", scratch=scratch)
+def request(scratch: Path, effort: Effort = "quick") -> MeasurementRequest:
+    return MeasurementRequest(probes=("remote_storage",), effort=effort, scratch=scratch)
 
 
 def measured(scratch: Path) -> None:
@@ -60,12 +69,12 @@ def sockets() -> set[Path]:
     return set(Path("/tmp").glob("nbdkit??????"))
 
 
-def test_both_sides_measure_one_file_also_if_the_server_is_the_first(tmp_path: Path) -> None:
+def test_all_sides_measure_one_file_also_if_a_server_is_the_first(tmp_path: Path) -> None:
     before = sockets()
     probe = RemoteStorage()
-    cases = probe.cases(node(), request(tmp_path))
+    cases = probe.cases(node(), request(tmp_path, "normal"))
     assert isinstance(cases, tuple)
-    for case in reversed(cases[:2]):
+    for case in reversed(cases[:3]):
         words = [word.replace("{scratch}", str(tmp_path)) for word in probe.program(case).argv]
         done = subprocess.run(words, capture_output=True)
         found = Outcome(end=Exited(done.returncode), stdout=done.stdout, stderr=done.stderr)
@@ -82,7 +91,7 @@ def test_both_sides_measure_one_file_also_if_the_server_is_the_first(tmp_path: P
 PROGRAM = """
 import sys
 from pathlib import Path
-from tests.integration.test_remote_storage import measured
+from tests.integration.test_programs_remote_storage import measured
 measured(Path(sys.argv[1]))
 """
 
