@@ -20,7 +20,8 @@ from _agreement import row_of
 from flowos.model import Case, Exited, MeasurementRequest, Outcome, Sample, Unmeasured
 from flowos.operations._facts import facts
 from flowos.plan._compare import compare
-from flowos.probes.fio import PATTERNS, SETTINGS, Fio
+from flowos.probes._fio_job import PATTERNS, SETTINGS
+from flowos.probes.fio import Fio
 
 MARGIN = 0.05
 SETTING = SETTINGS["normal"]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 FLOWOS = str(Path(sys.executable).with_name("flowos"))
+OF_A_POOL = "--deployments, --nodes and --between are of a pool: give --pool NAME"
 
 
 @pytest.fixture(autouse=True)
@@ -19,8 +20,10 @@ def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("--deployments", "2"), "--deployments and --between are of a pool: give --pool NAME"),
-        (("--between", "2"), "--deployments and --between are of a pool: give --pool NAME"),
+        (("--deployments", "2"), OF_A_POOL),
+        (("--between", "2"), OF_A_POOL),
+        (("--nodes", "2"), OF_A_POOL),
+        (("--pool", "two", "--nodes", "1"), "--nodes 1: give 2 or more, for the pool is m"),
         (("--pool", "two", "--env", "x"), "--env: not with --pool, which measures between nodes"),
         (("--pool", "two", "--dry-run"), "--dry-run: not with --pool, which measures between no"),
         (("--pool", "two", "--between", "-1"), "--between -1.0: give seconds, 0 or more"),
@@ -32,6 +35,7 @@ def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("--pool", "two", "--deployments", "0"), "0: expected a whole number"),
         (("--pool", "two", "--nodes", "1"), "--nodes 1: what is measured between nodes needs two"),
         (("--pool", "two"), "2 nodes asked for"),
+        (("--pool", "two", "--nodes", "3"), "3 nodes asked for"),
     ],
 )
 def test_what_cannot_be_measured_between_nodes_is_one_line(

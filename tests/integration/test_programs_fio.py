@@ -30,7 +30,8 @@ from flowos.model import (
 )
 from flowos.operations._facts import facts
 from flowos.operations.measure import measure
-from flowos.probes.fio import MIN_BYTES, Fio
+from flowos.probes._fio_job import MIN_BYTES
+from flowos.probes.fio import Fio
 
 FIO = shutil.which("fio") or ""
 pytestmark = pytest.mark.skipif(not FIO, reason="apt install fio")

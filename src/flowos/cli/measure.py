@@ -142,7 +142,11 @@ def _add_pool(command: argparse.ArgumentParser) -> None:
         " the first of them what is not measured between nodes",
     )
     command.add_argument(
-        "--nodes", type=positive, metavar="N", help="how many nodes of the pool (default 2)"
+        "--nodes",
+        type=positive,
+        metavar="N",
+        help="how many nodes of the pool (default 2): solve scales over 1, 2, 4 .. N, clients of"
+        " storage are on all, mpi is between two",
     )
     command.add_argument(
         "--deployments",
@@ -342,6 +346,8 @@ def _check_pool(args: argparse.Namespace) -> None:
     for option, value in given:
         if value:
             raise UsageError(f"{option}: not with --pool, which measures between nodes as they are")
+    if args.nodes == 1:
+        raise UsageError("--nodes 1: give 2 or more, for the pool is measured between nodes")
     if not 0 <= args.between < 1e6:
         raise UsageError(f"--between {args.between}: give seconds, 0 or more")
 

@@ -35,7 +35,10 @@ LEAST_NODES = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentRequest:
-    """How often nodes of a pool are held, and for how long they are left alone after each time."""
+    """How often nodes of a pool are held, and for how long they are left alone after each time.
+
+    nodes: of each deployment.
+    """
 
     pool: str
     nodes: int = LEAST_NODES
@@ -172,13 +175,13 @@ def _slow(books: Sequence[Report]) -> Iterator[str]:
 
 
 def _probes(asked: Sequence[str]) -> tuple[str, ...]:
-    known = [probe.name for probe in probes_for() if probe.info.between_nodes]
+    known = {p.name: p.info.between_nodes for p in probes_for() if p.info.between_nodes}
     for name in asked:
         if name not in known:
             raise UsageError(
                 f"probe {name!r} does not measure between nodes; {', '.join(known)} do"
             )
-    return tuple(asked) or tuple(known)
+    return tuple(asked) or tuple(name for name, when in known.items() if when != "named")
 
 
 def _is_key(measurement: Measurement) -> bool:

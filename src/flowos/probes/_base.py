@@ -65,9 +65,11 @@ class ProbeInfo:
     margin: a difference between environments counts as equal up to this share.
     env_charts: charts for a comparison of environments.
     nominal: name and value in data sheets for a case's number in a unit.
-    alone: is it measured in a single environment too? between_nodes: and between two nodes?
+    alone: is it measured in a single environment too? between_nodes: and between nodes? "named":
+        only where the request names it.
     asked: is it measured only where the request says what?
     versus: the axis whose first level the others are compared with, as environments are.
+    compares: the same, by the rounds that there are.
     warms_up: is each case run once before its first sample, to see that it works and how long it
         takes?
     """
@@ -85,9 +87,10 @@ class ProbeInfo:
     env_charts: tuple[Chart, ...] = ()
     nominal: Nominal = no_nominal
     alone: bool = True
-    between_nodes: bool = False
+    between_nodes: bool | Literal["named"] = False
     asked: bool = False
     versus: str = ""
+    compares: str = ""
     warms_up: bool = False
 
 
@@ -274,6 +277,8 @@ class Program:
     Python that runs FlowOS.
     script: of programs/, for the Python that is the first word of `argv`.
     ranks/mpi_family/mpirun: for an MPI program, their number, its MPI, its mpirun.
+    nodes: of a slice, over which ranks are spread evenly; one for each rank by default, as far as
+    there are so many.
     starts: number of starts if start-up is measured, else 0.
     takes_turns: can it run side by side with others, one working at a time (flowos_turns.h)?
     memory_bytes: memory held during turns of others, if large.
@@ -288,6 +293,7 @@ class Program:
     variables: tuple[tuple[str, str], ...] = ()
     cores: int = 1
     ranks: int = 1
+    nodes: int | None = None
     mpi_family: str = ""
     mpirun: str = ""
     limit_seconds: float = 120.0

@@ -119,7 +119,7 @@ def _rates(documents: Sequence[Document], way: str, window_seconds: float) -> tu
 
 def _refused(case: Case, error: int, outcome: Outcome) -> Unmeasured:
     """Why fio failed, in one line, and the remedy."""
-    said, engine = _complaint(outcome), case.level("engine")
+    said, engine = _complaint(outcome), _way(case, "engine")
     if error in NO_ROOM:
         size = int(case.detail("file_bytes")) >> 20
         return Unmeasured(
@@ -152,10 +152,15 @@ def _complaint(outcome: Outcome) -> str:
     return said[0].rpartition("error=")[2] if said else "it said nothing"
 
 
+def _way(case: Case, name: str) -> str:
+    """Engine or direct I/O: a level where numbers of different ones are different cases."""
+    return case.level(name) or case.detail(name)
+
+
 def _cached(case: Case) -> str:
     if reason := in_memory(case):
         return reason
-    if case.level("direct") == "no":
+    if _way(case, "direct") == "no":
         kind = case.detail("file_system") or "the file system"
         return f"direct I/O is refused by {kind}: the page cache answers"
     return ""

@@ -21,6 +21,7 @@ from flowos.probes.metadata import Metadata
 from flowos.probes.mpi import MpiPairs
 from flowos.probes.nbody import Nbody
 from flowos.probes.parallel_io import ParallelIo
+from flowos.probes.remote_storage import RemoteStorage
 from flowos.probes.solve import Solve
 from flowos.probes.startup import Startup
 from flowos.probes.stream import Stream
@@ -42,6 +43,7 @@ PROBES: tuple[Probe, ...] = (
     Solve(),
     Hpcg(),
     Fio(),
+    RemoteStorage(),
     ParallelIo(),
     Metadata(),
     GpuGemm(),

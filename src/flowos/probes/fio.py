@@ -4,9 +4,8 @@
 is one plain fio command on the session's single file, so that it runs with any fio.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
 from flowos.model import (
     Case,
@@ -31,44 +30,16 @@ from flowos.probes._base import (
     compared_case,
 )
 from flowos.probes._env_charts import env_bars
-from flowos.probes._fio_answer import MIX, read_answer_of_fio
+from flowos.probes._fio_answer import MIX
 from flowos.probes._fio_cache import cache_answers
-from flowos.probes._storage import MORE_ROOM, direct_io, room_bytes
-
-
-class Setting(NamedTuple):
-    """How long a command measures after its ramp time; the rate of each window is one value."""
-
-    file_bytes: int
-    seconds: float
-    window_seconds: float
-
-    @property
-    def ramp_seconds(self) -> float:
-        """fio counts from before it starts; the rest is more than a window."""
-        return 2 * self.window_seconds
-
-
-SETTINGS = {
-    "quick": Setting(512 << 20, 0.2, 0.05),
-    "normal": Setting(2 << 30, 0.6, 0.1),
-    "full": Setting(8 << 30, 4.0, 0.5),
-}
-
-STARTUP_SECONDS = 0.3
-"""fio waits a fixed time for its threads, whatever the job."""
-MIN_BYTES = 256 << 20
-SHARE_OF_ROOM = 2
-SLOWEST_LAYOUT, USUAL_LAYOUT = 50e6, 1e9
-
-PATTERNS = {
-    "sequential read": ("read", 128 << 10),
-    "sequential write": ("write", 128 << 10),
-    "random read": ("randread", 4 << 10),
-    "random write": ("randwrite", 4 << 10),
-    "": ("randrw", 4 << 10),
-}
-"""Level of the axis workload -> fio's --rw, bytes of a request; a mix has two workloads in one."""
+from flowos.probes._fio_job import (
+    details_of,
+    fio_seconds,
+    fio_words,
+    limit_seconds,
+    read_fio,
+    way_of,
+)
 
 LEVELS: tuple[Pairs, ...] = (
     (("workload", "sequential read"), ("iodepth", "16")),
@@ -148,76 +119,28 @@ class Fio(Probe):
     )
 
     def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:
-        fio = facts.tool("fio")
-        if fio is None:
-            return Unmeasured(reason="fio was not found", remedy="apt install fio")
-        if ":" in str(request.scratch):
-            return Unmeasured(
-                reason=f"fio takes the colon in {request.scratch} for the end of a name",
-                remedy="choose another folder with --scratch",
-            )
-        size = room_bytes(facts, SETTINGS[request.effort].file_bytes, SHARE_OF_ROOM)
-        if size < MIN_BYTES:
-            return Unmeasured(
-                reason=f"{request.scratch} has room for a file of {size >> 20} MiB; "
-                f"{MIN_BYTES >> 20} MiB are needed",
-                remedy=MORE_ROOM,
-            )
-        details = (
-            ("fio", str(fio.path)),
-            ("effort", request.effort),
-            ("file_bytes", str(size)),
-            ("file_system", facts.storage.file_system),
-        )
-        way = tuple(_way(facts))
+        details = details_of(facts, request)
+        if isinstance(details, Unmeasured):
+            return details
+        way = way_of(facts)
         first, *others = (Case(self.name, (*levels, *way), details) for levels in LEVELS)
         return (Case(self.name, first.levels, (*details, ("lays_out", "yes"))), *others)
 
     def seconds(self, case: Case) -> float:
         """The first case includes the layout of the file."""
-        setting = SETTINGS[case.detail("effort")]
-        layout = int(case.detail("file_bytes")) / USUAL_LAYOUT if case.detail("lays_out") else 0.0
-        return STARTUP_SECONDS + setting.ramp_seconds + setting.seconds + layout
+        return fio_seconds(case, with_layout=bool(case.detail("lays_out")))
 
     def program(self, case: Case) -> Program:
-        """fio lays out a missing or short file, fully written and synced, before it starts.
-
-        --end_fsync: a case must not leave dirty caches to the next.
-        """
-        setting, size = SETTINGS[case.detail("effort")], int(case.detail("file_bytes"))
-        rw, block_bytes = PATTERNS[case.level("workload")]
-        options = {
-            "name": "flowos",
-            "filename": "{scratch}/flowos-data",
-            "size": size,
-            "overwrite": 1,
-            "fallocate": "none",
-            "ioengine": case.level("engine"),
-            "direct": int(case.level("direct") == "yes"),
-            "rw": rw,
-            "rwmixread": 70,
-            "bs": block_bytes,
-            "iodepth": case.level("iodepth"),
-            "randrepeat": 0,
-            "end_fsync": 1,
-            "runtime": _milliseconds(setting.seconds),
-            "ramp_time": _milliseconds(setting.ramp_seconds),
-            "status-interval": _milliseconds(setting.window_seconds),
-            "lat_percentiles": 1,
-            "clat_percentiles": 0,
-            "percentile_list": "50:99",
-            "output-format": "json",
-        }
-        words = (f"--{name}={value}" for name, value in options.items())
-        return Program(
-            argv=(case.detail("fio"), *words, "--thread", "--time_based"),
-            limit_seconds=60 + 2 * self.seconds(case) + size / SLOWEST_LAYOUT,
+        argv = fio_words(
+            case,
+            case.level("engine"),
+            direct=case.level("direct") == "yes",
+            filename="{scratch}/flowos-data",
         )
+        return Program(argv=argv, limit_seconds=limit_seconds(case, self.seconds(case)))
 
     def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
-        _, block_bytes = PATTERNS[case.level("workload")]
-        window = SETTINGS[case.detail("effort")].window_seconds
-        return read_answer_of_fio(case, outcome, block_bytes, window)
+        return read_fio(case, outcome)
 
     def compared(
         self, facts: Facts, request: MeasurementRequest
@@ -257,18 +180,3 @@ def _complaint(outcome: Outcome) -> str:
     said = (outcome.stdout + outcome.stderr).decode(errors="replace").splitlines()
     found = (line.rpartition("error=")[2] for line in said if line.startswith("fio: "))
     return "" if outcome.ok else f"fio: {next(found, outcome.end)}"
-
-
-def _way(facts: Facts) -> Iterator[tuple[str, str]]:
-    """Engine and direct I/O, chosen before the first run, equally for all sides of a comparison.
-
-    Defaults if not tried: libaio, which is older than io_uring, and direct I/O, which most file
-    systems have. If both engines are blocked, the C library's threads (posixaio) keep the depth.
-    """
-    works = {"io_uring": False, "libaio": True, **{t.name: t.works for t in facts.tried}}
-    yield "engine", next((e for e in ("io_uring", "libaio") if works[e]), "posixaio")
-    yield "direct", direct_io(facts)
-
-
-def _milliseconds(seconds: float) -> str:
-    return f"{round(seconds * 1000)}ms"

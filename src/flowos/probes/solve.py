@@ -23,6 +23,7 @@ from flowos.model import (
 )
 from flowos.probes._arrays import elements_for, last_cache_bytes
 from flowos.probes._base import Build, Headline, Probe, ProbeInfo, Program, read_answer
+from flowos.probes._solve_findings import equal_answers, scaling_over_nodes
 from flowos.probes._suspect import crowded, suspected
 
 FOLDER = "solver/native"
@@ -123,7 +124,10 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class SolvePoint:
-    """One point of the sweep. layout: how the cores are divided into ranks and threads."""
+    """One point of the sweep. layout: how the cores are divided into ranks and threads.
+
+    nodes: each of which has so many; None on this machine.
+    """
 
     problem: Problem
     setting: str
@@ -131,17 +135,20 @@ class SolvePoint:
     layout: str
     ranks: int
     threads: int
+    nodes: int | None = None
 
 
-def _curve(title: str, metric: str, unit: str, about: str, *, ceilings: bool = False) -> Chart:
+def _curve(
+    title: str, metric: str, unit: str, about: str, *, x: str = "cores", ceilings: bool = False
+) -> Chart:
     return Chart(
         title=title,
         kind="curve",
-        x="cores",
+        x=x,
         metrics=(metric,),
         series=("setting", "mpi", "layout"),
         facets=("problem", "size"),
-        x_label="cores",
+        x_label=x,
         y_label=unit,
         log_x=True,
         log_y=True,
@@ -168,11 +175,19 @@ class Solve(Probe):
                 " counted.",
                 ceilings=True,
             ),
+            _curve(
+                "Time to solution over nodes",
+                "total",
+                "second",
+                "The problem stays the same. Two ranks are on each node.",
+                x="nodes",
+            ),
         ),
         headlines=(
             Headline("Sparse solver, Poisson", "total", (("problem", "poisson"),)),
             Headline("Sparse solver, memory traffic", "bandwidth", (("problem", "poisson"),)),
         ),
+        between_nodes="named",
     )
 
     def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:
@@ -211,7 +226,7 @@ class Solve(Probe):
                 include_folder=True,
                 compiler=case.detail("compiler"),
                 compiler_version=case.detail("version"),
-                flags=(*FLAGS, case.detail("native")),
+                flags=(*FLAGS, *case.detail("native").split()),
                 libraries=LIBRARIES,
             ),
             variables=(
@@ -222,6 +237,7 @@ class Solve(Probe):
             ),
             cores=int(threads),
             ranks=int(case.detail("ranks")),
+            nodes=int(case.level("nodes")) if case.level("nodes") else None,
             mpi_family=case.detail("family"),
             mpirun=case.detail("mpirun"),
             limit_seconds=60.0 + 10 * self.seconds(case),
@@ -231,14 +247,15 @@ class Solve(Probe):
         readings = read_answer(outcome, "solve_mpi")
         if isinstance(readings, Unmeasured):
             return readings
-        return suspected(readings, [crowded(readings, int(case.level("cores")))])
+        cores = int(case.level("cores")) // int(case.level("nodes", "1"))
+        return suspected(readings, [crowded(readings, cores)])
 
     def ceiling(self, case: Case) -> Case | None:
         """The best triad of as many cores, in any layout."""
         return Case(self.name, (("cores", case.level("cores")),)).at(metric="triad")
 
     def findings(self, measured: Sequence[Measurement]) -> tuple[str, ...]:
-        return equal_answers(measured)
+        return (*equal_answers(measured), *scaling_over_nodes(measured))
 
 
 def poisson(facts: Facts, request: MeasurementRequest) -> Problem:
@@ -279,6 +296,11 @@ def layouts(cores: int) -> tuple[tuple[str, int, int], ...]:
 def core_counts(facts: Facts) -> tuple[int, ...]:
     """1, 2, 4 .. all cores; no more than a cgroup quota allows."""
     most = max(1, int(min(len(facts.one_per_core), facts.quota_cpus or math.inf)))
+    return doubled(most)
+
+
+def doubled(most: int) -> tuple[int, ...]:
+    """1, 2, 4 .. most."""
     return tuple(sorted({2**i for i in range(most.bit_length())} | {most}))
 
 
@@ -287,7 +309,9 @@ def _points(facts: Facts, request: MeasurementRequest, mpis: list[Mpi]) -> Itera
     the paper's setting on all cores for Poisson. Full: everything with everything."""
     counts = core_counts(facts)
     grid, net = poisson(facts, request), circuit(request)
-    if request.effort == "quick":
+    if request.nodes > 1:
+        yield from _over_nodes((grid, net), mpis[0], counts[-1], request)
+    elif request.effort == "quick":
         yield from _scaling(grid, "default", mpis[0], {counts[0], counts[-1]})
     elif request.effort == "normal":
         yield from _scaling(grid, "default", mpis[0], counts)
@@ -310,13 +334,27 @@ def _scaling(
             yield SolvePoint(problem, setting, mpi, layout, ranks, threads)
 
 
+def _over_nodes(
+    problems: Sequence[Problem], mpi: Mpi, cores: int, request: MeasurementRequest
+) -> Iterator[SolvePoint]:
+    """Two ranks on each of 1, 2, 4 .. all nodes. Quick: Poisson in the paper's setting."""
+    quick = request.effort == "quick"
+    layout = ("2 ranks", 2, cores // 2) if cores > 1 else ("threads", 1, 1)
+    for problem in problems[:1] if quick else problems:
+        for setting in ("paper",) if quick else SETTINGS:
+            for nodes in doubled(request.nodes):
+                yield SolvePoint(problem, setting, mpi, *layout, nodes)
+
+
 def _usual(problem: Problem, setting: str, mpi: Mpi, cores: int) -> SolvePoint:
     """The paper's layout of a node: two ranks."""
     return SolvePoint(problem, setting, mpi, *layouts(cores)[-1])
 
 
 def _case(point: SolvePoint, facts: Facts, request: MeasurementRequest) -> Case:
-    problem, mpi = point.problem, point.mpi
+    """Between nodes it is compiled here for all of them: its kernels choose by the processor."""
+    problem, mpi, nodes = point.problem, point.mpi, point.nodes or 1
+    native = "" if point.nodes else NATIVE_FLAGS.get(facts.architecture, "-march=native")
     return Case(
         "solve",
         levels=(
@@ -325,38 +363,20 @@ def _case(point: SolvePoint, facts: Facts, request: MeasurementRequest) -> Case:
             ("setting", point.setting),
             ("mpi", mpi.name),
             ("layout", point.layout),
-            ("cores", str(point.ranks * point.threads)),
+            *((("nodes", str(nodes)),) if point.nodes else ()),
+            ("cores", str(nodes * point.ranks * point.threads)),
         ),
         details=(
             ("word", problem.word),
             ("rows", str(problem.rows)),
-            ("ranks", str(point.ranks)),
+            ("ranks", str(nodes * point.ranks)),
             ("threads", str(point.threads)),
             ("compiler", str(mpi.cxx)),
             ("version", mpi.version),
             ("family", mpi.family),
             ("mpirun", str(mpi.mpirun)),
-            ("native", NATIVE_FLAGS.get(facts.architecture, "-march=native")),
+            ("native", native),
             ("seconds", str(SECONDS[request.effort])),
             ("elements", str(elements_for(facts))),
         ),
     )
-
-
-def equal_answers(measured: Iterable[Measurement]) -> tuple[str, ...]:
-    """For each problem and setting: was x the same bits, however many ranks, threads and MPIs?"""
-    found: dict[tuple[str, ...], dict[str, list[Case]]] = {}
-    for m in measured:
-        if m.metric == "total" and (x := m.case.detail("x")):
-            key = tuple(m.case.level(axis) for axis in ("problem", "size", "setting"))
-            found.setdefault(key, {}).setdefault(x, []).append(m.case)
-    return tuple(_in_words(key, by_hash) for key, by_hash in found.items())
-
-
-def _in_words(key: tuple[str, ...], by_hash: dict[str, list[Case]]) -> str:
-    what = " ".join(word for word in key if word)
-    if len(by_hash) == 1:
-        ((x, cases),) = by_hash.items()
-        return f"solve {what}: x is the same to the last bit in all {len(cases)} cases (hash {x})"
-    one, other, *_ = (cases[0] for cases in by_hash.values())
-    return f"solve {what}: x is NOT the same: {one.label} differs from {other.label}"

@@ -66,15 +66,23 @@ class Panel:
 
 
 def panels_of(book: Report, section: Section, chart: Chart) -> tuple[Panel, ...]:
-    """The panels of one chart, one for each measured combination of its facets."""
+    """The panels of one chart, one for each measured combination of its facets.
+
+    No curve where nothing was measured along its x axis.
+    """
     found: dict[Pairs, list[Measurement]] = {}
     for m in book.measurements:
         if m.case.probe == section.probe and m.metric in chart.metrics:
             found.setdefault(_levels(m, chart.facets), []).append(m)
+    found = {facets: rows for facets, rows in found.items() if _along(chart, rows)}
     chart = _with_few_bars(chart, found.values())
     steps = tuple(s for s in book.steps if (s.probe, s.axis) == (section.probe, chart.x))
     panels = [_panel(chart, facets, rows, steps) for facets, rows in _sorted(found)]
     return _coloured(_in_one_unit(panels))
+
+
+def _along(chart: Chart, rows: Iterable[Measurement]) -> bool:
+    return chart.kind == "bars" or any(m.case.level(chart.x) for m in rows)
 
 
 def _in_one_unit(panels: Sequence[Panel]) -> Sequence[Panel]:

@@ -71,6 +71,7 @@ def with_all(node: Facts) -> Facts:
         ),
         tools=(
             Tool(name="fio", version="fio-3.33", path=PurePath("/usr/bin/fio")),
+            Tool(name="nbdkit", version="1.32.5", path=PurePath("/usr/bin/nbdkit")),
             *(
                 Tool(name=name, version="", path=PurePath("/opt", name), mpi="openmpi")
                 for name in ("xhpl", "xhpcg")

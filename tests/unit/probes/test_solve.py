@@ -9,6 +9,7 @@ import pytest
 
 from flowos.model import (
     Case,
+    Effort,
     Exited,
     Facts,
     Measurement,
@@ -17,12 +18,12 @@ from flowos.model import (
     Outcome,
     Unmeasured,
 )
+from flowos.probes._solve_findings import equal_answers, scaling_over_nodes
 from flowos.probes.solve import (
     GRIDS,
     Solve,
     circuit,
     core_counts,
-    equal_answers,
     layouts,
     poisson,
 )
@@ -90,6 +91,52 @@ def test_full_is_everything_with_everything_on_the_papers_grid(here: Node) -> No
     found = cases(here(), "full")
     assert len(found) == len(set(found)) == 2 * 2 * 2 * 3
     assert {c.level("size") for c in found if c.level("problem") == "poisson"} == {"256x256x512"}
+
+
+def over_nodes(facts: Facts, nodes: int = 4, effort: Effort = "normal") -> tuple[Case, ...]:
+    found = PROBE.cases(facts, MeasurementRequest(effort=effort, nodes=nodes))
+    assert not isinstance(found, Unmeasured)
+    return found
+
+
+def test_over_nodes_it_is_the_papers_setting_with_two_ranks_on_each(here: Node) -> None:
+    found = over_nodes(here(1, 8), nodes=6, effort="quick")
+    assert [case.level("nodes") for case in found] == ["1", "2", "4", "6"]
+    for case in found:
+        nodes = int(case.level("nodes"))
+        assert (case.level("setting"), case.level("layout")) == ("paper", "2 ranks")
+        program = PROBE.program(case)
+        assert (program.ranks, program.nodes, program.cores) == (2 * nodes, nodes, 4)
+        assert case.level("cores") == str(8 * nodes)
+
+
+def test_over_nodes_of_one_core_there_is_a_rank_on_each(here: Node) -> None:
+    found = over_nodes(here(1, 1), nodes=2, effort="quick")
+    assert [PROBE.program(case).ranks for case in found] == [1, 2]
+    assert {case.level("layout") for case in found} == {"threads"}
+
+
+def test_over_nodes_normal_and_full_have_both_problems_in_both_settings(here: Node) -> None:
+    normal, full = (over_nodes(here(), effort=effort) for effort in ("normal", "full"))
+    for found in (normal, full):
+        assert len(found) == len(set(found)) == 2 * 2 * 3
+    assert {c.level("size") for c in full if c.level("problem") == "poisson"} == {"256x256x512"}
+
+
+def test_for_nodes_it_is_not_compiled_for_the_processor_of_this_machine(here: Node) -> None:
+    build = PROBE.program(over_nodes(here())[0]).build
+    assert build is not None
+    assert not any("native" in flag for flag in build.flags)
+    assert all(build.flags)
+
+
+def test_each_node_has_cpus_of_the_same_numbers(here: Node) -> None:
+    case = over_nodes(here(1, 4))[2]
+    assert case.level("cores") == "16"
+    for cpus, suspects in (("4", False), ("3", True)):
+        readings = PROBE.read(case, answer(cpus=cpus))
+        assert not isinstance(readings, Unmeasured)
+        assert ("suspect" in dict(readings[0].notes)) == suspects
 
 
 def test_normal_fits_a_minute_and_a_half_on_two_cores_in_two_turns(here: Node) -> None:
@@ -220,7 +267,7 @@ def test_the_triad_of_as_many_cores_bounds_it(here: Node) -> None:
 
 
 def test_the_charts_draw_axes_that_the_cases_have(here: Node) -> None:
-    axes = {axis for axis, _ in cases(here())[0].levels}
+    axes = {axis for axis, _ in over_nodes(here())[0].levels}
     for chart in PROBE.info.charts:
         assert {chart.x, *chart.series, *chart.facets} <= axes
 
@@ -257,3 +304,35 @@ def test_that_x_is_the_same_everywhere_is_said_and_so_is_that_it_is_not() -> Non
     assert "x is NOT the same" in said
     assert "cores=1 differs from" in said
     assert equal_answers([measured("", "1")]) == ()
+
+
+def test_the_same_x_comes_after_as_many_iterations() -> None:
+    one = measured("a", "1")
+    took = replace(one, case=replace(one.case, details=(*one.case.details, ("iterations", "123"))))
+    (said,) = equal_answers([took])
+    assert said.endswith("(hash a, after 123 iterations)")
+
+
+def of_nodes(nodes: int, seconds: float, **levels: str) -> Measurement:
+    found = measured("a", "2")
+    case = found.case.at(nodes=str(nodes), mpi="Open MPI", **levels)
+    return replace(found, case=case, median=seconds)
+
+
+def test_scaling_is_efficient_where_twice_the_nodes_take_half_the_time() -> None:
+    found = [of_nodes(4, 4.0), of_nodes(1, 8.0), of_nodes(2, 4.0)]
+    assert tuple(scaling_over_nodes(found)) == (
+        "solve poisson 8x8x8 default Open MPI: 1 node 8 s, 2 nodes 4 s (100% efficient),"
+        " 4 nodes 4 s (50% efficient)",
+    )
+
+
+def test_scaling_begins_with_the_fewest_nodes_that_were_measured() -> None:
+    (said,) = scaling_over_nodes([of_nodes(4, 3.0), of_nodes(2, 4.0)])
+    assert said.endswith("2 nodes 4 s, 4 nodes 3 s (67% efficient)")
+
+
+def test_scaling_of_each_setting_is_said_apart_and_none_of_one_count() -> None:
+    paper = [of_nodes(n, 1.0, setting="paper") for n in (1, 2)]
+    assert len(tuple(scaling_over_nodes([*paper, *(of_nodes(n, 1.0) for n in (1, 2))]))) == 2
+    assert not tuple(scaling_over_nodes([paper[0], of_nodes(1, 1.0), measured("a", "2")]))

@@ -88,7 +88,7 @@ class PreparedEnvironment:
             needs=Needs(cores=program.cores, ranks=program.ranks, alone=True),
             ranks=program.ranks,
             limit_seconds=program.limit_seconds,
-            nodes=_nodes_of(self.node, min(program.ranks, self.nodes)),
+            nodes=_nodes_of(self.node, min(program.nodes or program.ranks, self.nodes)),
         )
 
     def _variables(self, own: Pairs) -> Pairs:

@@ -130,7 +130,7 @@ def _of_one_environment(
         run=replace(run, unmeasured=tuple(dict.fromkeys((*run.unmeasured, *left_out)))),
         measurements=tuple(dict.fromkeys((*measured, *energies))),
         verdicts=(
-            *with_time_to_tell(run, [v for f in found for v in f.verdicts]),
+            *with_time_to_tell(run, [v for f in found for v in _effects(f, limits)]),
             *(v for f in found for v in _versus(f, run.request.margin, limits)),
         ),
         sections=tuple(f.section for f in found if f.measured),
@@ -183,19 +183,28 @@ class _Found:
         self.findings = (*best_setting, *probe.findings(self.measured))
 
 
-def _versus(found: _Found, margin: float | None, limits: NoiseThresholds) -> Iterator[Verdict]:
-    """Each level compared with the first, where the probe compares them."""
+def _effects(found: _Found, limits: NoiseThresholds) -> Iterator[Verdict]:
+    """Of settings that were swept, and of levels that are set against the first one."""
+    yield from found.verdicts
     info = found.probe.info
-    if not info.versus or not found.deciding:
-        return
-    verdicts = compare(
-        found.deciding,
-        axis=info.versus,
-        base=found.deciding[0].case.level(info.versus),
-        margin=info.margin if margin is None else margin,
-        limits=limits,
-    )
+    yield from _against_first(found, info.compares, info.margin, limits)
+
+
+def _versus(found: _Found, margin: float | None, limits: NoiseThresholds) -> Iterator[Verdict]:
+    """Each level compared with the first, where the probe measures them until it is decided."""
+    info = found.probe.info
+    verdicts = _against_first(found, info.versus, info.margin if margin is None else margin, limits)
     yield from (replace(v, needed=rounds_to_tell(v) or 0) for v in verdicts)
+
+
+def _against_first(
+    found: _Found, axis: str, margin: float, limits: NoiseThresholds
+) -> tuple[Verdict, ...]:
+    """() for no axis."""
+    if not axis or not found.deciding:
+        return ()
+    base = found.deciding[0].case.level(axis)
+    return compare(found.deciding, axis=axis, base=base, margin=margin, limits=limits)
 
 
 def _advice(found: Iterable[tuple[Advice, ...] | None]) -> tuple[Advice, ...] | None:

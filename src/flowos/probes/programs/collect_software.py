@@ -55,6 +55,7 @@ VENDOR_BINS = (
 NCCL_TESTS = ("all_reduce", "all_gather", "reduce_scatter")
 TOOLS = (
     ("fio", ("fio",), "--version"),
+    ("nbdkit", ("nbdkit",), "--version"),
     ("likwid-bench", ("likwid-bench",), "-v"),
     ("chromium", ("chromium", "chromium-browser", "google-chrome"), "--version"),
     ("perf", ("perf",), "--version"),

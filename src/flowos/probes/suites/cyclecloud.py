@@ -34,6 +34,10 @@ def _mpi(number: str, title: str, caption: str, metric: str) -> PaperFigure:
     )
 
 
+_OVER_NODES = (
+    "for nodes, two ranks on each: `flowos measure --pool NAME --nodes 8 --only solve --full`, and"
+    " --deployments 3 for how much their place changes it"
+)
 _TOTAL = FigurePart(probe="solve", metrics=("total",))
 _POISSON = (("problem", "poisson"),)
 
@@ -80,7 +84,7 @@ CYCLECLOUD = PaperSuite(
             caption="ポアソン問題の測定結果",
             parts=(replace(_TOTAL, levels=_POISSON),),
             instead="cores of this machine in place of nodes, and a grid by effort: --full has the"
-            " paper's",
+            f" paper's; {_OVER_NODES}",
         ),
         PaperFigure(
             number="13",
@@ -88,7 +92,7 @@ CYCLECLOUD = PaperSuite(
             caption="G3 Circuit の測定結果",
             parts=(replace(_TOTAL, without=_POISSON),),
             instead="a generated circuit of as many unknowns (--matrix takes the paper's), on cores"
-            " of this machine in place of nodes; not with --quick",
+            f" of this machine in place of nodes; not with --quick; {_OVER_NODES}",
         ),
     ),
 )

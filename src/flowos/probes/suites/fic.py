@@ -44,8 +44,9 @@ FIC = PaperSuite(
             number="7",
             title="fio: operations of NVMe storage, local and by ExpEther",
             caption="fio (IOPS)",
-            parts=(FigurePart(probe="fio", metrics=("iops",)),),
-            instead="the storage of --scratch, which is the paper's local case",
+            parts=(FigurePart(probe="remote_storage", metrics=("iops",)),),
+            instead="the storage of --scratch, and the same through a server of network block"
+            " devices (nbdkit) on this machine, in place of ExpEther",
         ),
     ),
 )
