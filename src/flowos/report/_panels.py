@@ -82,7 +82,7 @@ def panels_of(book: Report, section: Section, chart: Chart) -> tuple[Panel, ...]
 
 
 def _along(chart: Chart, rows: Iterable[Measurement]) -> bool:
-    return chart.kind == "bars" or any(m.case.level(chart.x) for m in rows)
+    return chart.kind == "bars" or any(chart.x in dict(m.case.levels) for m in rows)
 
 
 def _in_one_unit(panels: Sequence[Panel]) -> Sequence[Panel]:
