@@ -115,6 +115,7 @@ def test_what_is_no_report_is_refused_with_its_name(text: str, said: str, tmp_pa
     [
         ('"values":[', '"values":["x",', "number expected, got 'x'"),
         ('"values":[', f'"values":[{"1" * 400},', "smaller number expected"),
+        ('"values":[', '"values":[1e300,', "has a value of 1e.300"),
         ('"round":', '"round":1.5,"x":', "has no field 'x'"),
         ('["cores","', '["cores","many', "cannot be used: invalid literal for int"),
     ],
