@@ -53,7 +53,7 @@ def imported(path: Path) -> Report:
         return book_of(given.run, given.samples)
     except (ValueError, LookupError, ArithmeticError, TypeError) as error:
         reason = str(error) or type(error).__name__
-        raise UsageError(f"{path}: this report cannot be used: {reason:.100}") from error
+        raise UsageError(f"{path}: this report cannot be used: {reason!r:.100}") from error
 
 
 def _check_values(path: Path, samples: Sequence[Sample]) -> None:
@@ -61,7 +61,7 @@ def _check_values(path: Path, samples: Sequence[Sample]) -> None:
         for value in sample.values:
             if _LARGEST < abs(value) < math.inf:
                 raise UsageError(
-                    f"{path}: this report cannot be used: {sample.case.label:.100} has a value of"
+                    f"{path}: this report cannot be used: a value of {sample.case.label!r:.100} is"
                     f" {value:.3g}"
                 )
 
@@ -105,7 +105,9 @@ def written_side_by_side(refs: Sequence[str], url: str | None, out: Path) -> tup
 def _check_each_once(ids: Sequence[str], refs: Sequence[str]) -> None:
     for at, id_ in enumerate(ids):
         if (before := ids.index(id_)) < at:
-            raise UsageError(f"{refs[before]} and {refs[at]} are the same run {id_}: give it once")
+            raise UsageError(
+                f"{refs[before]} and {refs[at]} are the same run {id_!r}: give it once"
+            )
 
 
 def _reported(number: int, found: _Found, first: Report) -> ReportedRun:
