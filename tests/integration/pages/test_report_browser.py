@@ -8,8 +8,17 @@ from pathlib import Path
 import pytest
 
 from flowos.model import Case, DeployedNode, Deployment, LoggedTask, Measurement, SliceLog
+from flowos.operations.side_by_side import imported
 from flowos.plan import Numbers, spreads
-from flowos.report import deployments_html, html, read_json, timeline_html
+from flowos.report import (
+    ReportedRun,
+    SideBySide,
+    deployments_html,
+    html,
+    read_json,
+    side_by_side_html,
+    timeline_html,
+)
 
 from .browser import Browser
 
@@ -251,6 +260,35 @@ def test_light_and_dark_differ(browser: Browser, page: Path) -> None:
         browser.show(1400, scheme)
         seen.append(browser.evaluate(paper))
     assert seen == ["rgb(251, 250, 246)", "rgb(19, 21, 24)"]
+
+
+@pytest.fixture(scope="module")
+def side_by_side(folder: Path) -> Path:
+    """Of a run and of another one like it, of a machine with a long name."""
+    book = imported(RUN)
+    other = replace(book.run, id="2026-11-21-ffffff", host="node-with-a-rather-long-name.cluster")
+    runs = [
+        ReportedRun(label=f"{n}: {run.host}, 2026-11-2{n} 10:00", machine=run.host, book=each)
+        for n, (run, each) in enumerate(((book.run, book), (other, replace(book, run=other))))
+    ]
+    file = folder / "side-by-side.html"
+    file.write_text(side_by_side_html(SideBySide(runs=tuple(runs))))
+    return file
+
+
+@pytest.mark.parametrize(("width", "scheme"), SIZES[1:3])
+def test_runs_side_by_side_fit_their_window(
+    width: int, scheme: str, browser: Browser, side_by_side: Path, folder: Path
+) -> None:
+    browser.complaints.clear()
+    browser.show(width, scheme)
+    browser.open(side_by_side.as_uri())
+    assert browser.complaints == []
+    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), "overflows"
+    assert browser.evaluate(CLASHES) == []
+    browser.picture(folder / f"side-by-side-{width}-{scheme}.png")
+    ids = browser.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
+    assert len(set(ids)) == len(ids)
 
 
 SCALE = "[...document.querySelectorAll('#p2 .scale text')].map(t => t.textContent)"
