@@ -72,7 +72,7 @@ def test_a_report_of_another_store_stands_next_to_a_run(
     assert {c["answer"] for row in found["headlines"] for c in row["runs"]} == {""}
     assert found["differences"]["processor"] == [book.run.facts.cpu_model, "Other CPU"]
     again = flowos("report", "last", "last", "--store", str(db), code=2).stderr
-    assert "are the same run 2026-11-01-aaaaaa" in again
+    assert "are the same run '2026-11-01-aaaaaa'" in again
     assert "of one run only" in flowos("report", "last", str(alice), "--parquet", code=2).stderr
 
 
@@ -115,8 +115,9 @@ def test_what_is_no_report_is_refused_with_its_name(text: str, said: str, tmp_pa
     [
         ('"values":[', '"values":["x",', "number expected, got 'x'"),
         ('"values":[', f'"values":[{"1" * 400},', "smaller number expected"),
+        ('"values":[', '"values":[1e300,', "a value of .* is 1e.300"),
         ('"round":', '"round":1.5,"x":', "has no field 'x'"),
-        ('["cores","', '["cores","many', "cannot be used: invalid literal for int"),
+        ('["cores","', '["cores","many', "cannot be used: .invalid literal for int"),
     ],
 )
 def test_a_damaged_report_is_refused_in_one_line(
@@ -127,6 +128,15 @@ def test_a_damaged_report_is_refused_in_one_line(
     with pytest.raises(UsageError, match=said) as caught:
         imported(file)
     assert "\n" not in str(caught.value)
+
+
+def test_a_name_from_a_file_cannot_act_on_a_terminal(book: Report, tmp_path: Path) -> None:
+    odd = as_run(book, 1)
+    evil = replace(odd.samples[0].case, levels=(("a", "\x1b[31m\n"),))
+    sample = replace(odd.samples[0], case=evil, values=(1e300,))
+    with pytest.raises(UsageError, match="a value of") as caught:
+        imported(written(replace(odd, samples=(sample,)), tmp_path / "evil.json"))
+    assert str(caught.value).isprintable()
 
 
 def test_numbers_without_samples_and_missing_files_are_refused(

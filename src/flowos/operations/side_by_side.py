@@ -1,10 +1,11 @@
 """`flowos report RUN RUN ...`: runs of the store, and reports of others, on one page."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flowos.model import Run, StoreError, UsageError, Verdict
+from flowos.model import Run, Sample, StoreError, UsageError, Verdict
 from flowos.operations._alike_runs import differences, machine_of
 from flowos.operations._documents import read_document
 from flowos.operations._files import write_together
@@ -22,6 +23,8 @@ from flowos.report import (
 )
 
 _MAX_BYTES = 1 << 28
+_LARGEST = 1e60
+"""No measurement is so large, and a curve can still be drawn."""
 MAX_RUNS = 50
 """More cannot be read on one page."""
 
@@ -45,11 +48,22 @@ def imported(path: Path) -> Report:
     given = read_document(path, "report", read_json, max_bytes=_MAX_BYTES)
     if given.measurements and not given.samples:
         raise UsageError(f"{path}: this report has numbers and no samples of them")
+    _check_values(path, given.samples)
     try:
         return book_of(given.run, given.samples)
     except (ValueError, LookupError, ArithmeticError, TypeError) as error:
         reason = str(error) or type(error).__name__
-        raise UsageError(f"{path}: this report cannot be used: {reason:.100}") from error
+        raise UsageError(f"{path}: this report cannot be used: {reason!r:.100}") from error
+
+
+def _check_values(path: Path, samples: Sequence[Sample]) -> None:
+    for sample in samples:
+        for value in sample.values:
+            if _LARGEST < abs(value) < math.inf:
+                raise UsageError(
+                    f"{path}: this report cannot be used: a value of {sample.case.label!r:.100} is"
+                    f" {value:.3g}"
+                )
 
 
 def book_by(ref: str, url: str | None) -> Report:
@@ -91,7 +105,9 @@ def written_side_by_side(refs: Sequence[str], url: str | None, out: Path) -> tup
 def _check_each_once(ids: Sequence[str], refs: Sequence[str]) -> None:
     for at, id_ in enumerate(ids):
         if (before := ids.index(id_)) < at:
-            raise UsageError(f"{refs[before]} and {refs[at]} are the same run {id_}: give it once")
+            raise UsageError(
+                f"{refs[before]} and {refs[at]} are the same run {id_!r}: give it once"
+            )
 
 
 def _reported(number: int, found: _Found, first: Report) -> ReportedRun:

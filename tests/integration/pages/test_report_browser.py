@@ -8,8 +8,17 @@ from pathlib import Path
 import pytest
 
 from flowos.model import Case, DeployedNode, Deployment, LoggedTask, Measurement, SliceLog
+from flowos.operations.side_by_side import imported
 from flowos.plan import Numbers, spreads
-from flowos.report import deployments_html, html, read_json, timeline_html
+from flowos.report import (
+    ReportedRun,
+    SideBySide,
+    deployments_html,
+    html,
+    read_json,
+    side_by_side_html,
+    timeline_html,
+)
 
 from .browser import Browser
 
@@ -253,79 +262,33 @@ def test_light_and_dark_differ(browser: Browser, page: Path) -> None:
     assert seen == ["rgb(251, 250, 246)", "rgb(19, 21, 24)"]
 
 
-SCALE = "[...document.querySelectorAll('#p2 .scale text')].map(t => t.textContent)"
+@pytest.fixture(scope="module")
+def side_by_side(folder: Path) -> Path:
+    """Of a run and of another one like it, of a machine with a long name."""
+    book = imported(RUN)
+    other = replace(book.run, id="2026-11-21-ffffff", host="node-with-a-rather-long-name.cluster")
+    runs = [
+        ReportedRun(label=f"{n}: {run.host}, 2026-11-2{n} 10:00", machine=run.host, book=each)
+        for n, (run, each) in enumerate(((book.run, book), (other, replace(book, run=other))))
+    ]
+    file = folder / "side-by-side.html"
+    file.write_text(side_by_side_html(SideBySide(runs=tuple(runs))))
+    return file
 
 
-def _press(browser: Browser, text: str) -> None:
-    browser.evaluate(
-        "[...document.querySelectorAll('#p2 .tools button')]"
-        f".find(b => b.textContent === '{text}').click()"
-    )
-
-
-def _mouse(browser: Browser, kind: str, at: tuple[float, float]) -> None:
-    browser.ask(
-        "Input.dispatchMouseEvent", type=kind, x=at[0], y=at[1], button="left", clickCount=1
-    )
-
-
-def _heights(browser: Browser) -> list[float]:
-    found: list[float] = browser.evaluate(
-        "[...document.querySelectorAll('#p2 .dot:not([style*=none])')]"
-        ".map(d => +d.getAttribute('transform').match(/[ ,]([-\\d.]+)\\)/)[1])"
-    )
-    return found
-
-
-def test_an_axis_of_a_curve_is_logarithmic_or_linear_as_one_likes(
-    browser: Browser, page: Path
+@pytest.mark.parametrize(("width", "scheme"), SIZES[1:3])
+def test_runs_side_by_side_fit_their_window(
+    width: int, scheme: str, browser: Browser, side_by_side: Path, folder: Path
 ) -> None:
     browser.complaints.clear()
-    browser.show(1400, "light")
-    browser.open(page.as_uri())
-    before, ticks = _heights(browser), browser.evaluate(SCALE)
-    _press(browser, "log y")
-    linear = _heights(browser)
-    assert "0" in browser.evaluate(SCALE)
-    assert len(linear) == len(before)
-    assert max(abs(a - b) for a, b in zip(before, linear, strict=True)) > 20
-    _press(browser, "log y")
-    _press(browser, "whole")
-    assert browser.evaluate(SCALE) == ticks
-    after = _heights(browser)
-    assert max(abs(a - b) for a, b in zip(before, after, strict=True)) < 0.2
+    browser.show(width, scheme)
+    browser.open(side_by_side.as_uri())
     assert browser.complaints == []
-
-
-def test_a_part_of_a_curve_is_enlarged_by_drawing_over_it(browser: Browser, page: Path) -> None:
-    browser.show(1400, "light")
-    browser.open(page.as_uri())
-    before, ticks = _heights(browser), browser.evaluate(SCALE)
-    x, y, width, height = browser.evaluate(
-        "(plot => { plot.scrollIntoView({behavior: 'instant'});"
-        " const r = plot.getBoundingClientRect(); return [r.x, r.y, r.width, r.height]; })"
-        "(document.querySelector('#p2 svg.curve'))"
-    )
-    corners = [(x + width * 0.3, y + height * 0.2), (x + width * 0.7, y + height * 0.7)]
-    _mouse(browser, "mousePressed", corners[0])
-    _mouse(browser, "mouseMoved", corners[1])
-    _mouse(browser, "mouseReleased", corners[1])
-    near = browser.evaluate(SCALE)
-    assert near
-    assert near != ticks
-    assert 0 < len(_heights(browser)) < len(before)
-    _press(browser, "whole")
-    assert browser.evaluate(SCALE) == ticks
-    assert len(_heights(browser)) == len(before)
-
-
-def test_a_printed_page_has_no_buttons(browser: Browser, page: Path) -> None:
-    browser.open(page.as_uri())
-    shown = "getComputedStyle(document.querySelector('.tools')).display"
-    assert browser.evaluate(shown) != "none"
-    browser.ask("Emulation.setEmulatedMedia", media="print")
-    assert browser.evaluate(shown) == "none"
-    browser.ask("Emulation.setEmulatedMedia", media="")
+    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), "overflows"
+    assert browser.evaluate(CLASHES) == []
+    browser.picture(folder / f"side-by-side-{width}-{scheme}.png")
+    ids = browser.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
+    assert len(set(ids)) == len(ids)
 
 
 def test_every_plot_has_a_name_a_description_and_a_table(browser: Browser, page: Path) -> None:

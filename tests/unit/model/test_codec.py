@@ -94,6 +94,7 @@ FACTS = Facts(
         ({"cpus": {}}, "facts.cpus: list expected, got {}"),
         ({"host": None}, "facts.host: str expected, got None"),
         ({"quota_cpus": "much"}, "facts.quota_cpus: number expected, got 'much'"),
+        ({"quota_cpus": 10**400}, "facts.quota_cpus: smaller number expected, got 1000"),
         ({"memory": []}, "facts.memory: Memory expected, got []"),
         ({"colour": 1}, "facts: Facts has no field 'colour'"),
     ],

@@ -313,6 +313,12 @@ def test_a_bar_group_without_a_level_takes_the_charts_title(small: Report) -> No
     assert ">Rates</text>" in page
 
 
+def test_a_curve_below_0_is_drawn(small: Report) -> None:
+    rows = [measured(-1e9 * n, threads=str(n)) for n in (1, 2)]
+    rows = [replace(m, low=m.median, high=m.median) for m in rows]
+    assert page_of(small.run, CURVE, *rows).count('class="dot"') >= 2
+
+
 def test_steps_that_crowd_are_staggered_and_those_outside_are_left_out(small: Report) -> None:
     chart = replace(CURVE, x="bytes", x_label="bytes", log_x=True, series=())
     rows = [measured(1e9, bytes=str(2**i)) for i in range(10, 20)]

@@ -75,6 +75,16 @@ def test_the_page_draws_roofs_and_kernels_and_says_whose_model_it_is(small: Repo
     assert 'id="roofline"' not in html(small)
 
 
+def test_the_roof_of_memory_is_named_on_the_side_that_has_room(small: Report) -> None:
+    def anchor(kernel: RooflineKernel) -> str:
+        page = html(replace(small, rooflines=(roofline(kernel),)))
+        label = page[: page.index(">memory 102")]
+        return label[label.rindex("<text") :]
+
+    assert 'text-anchor="end"' in anchor(replace(TRIAD, intensity=1e-3))
+    assert "text-anchor" not in anchor(product(5e11, 12_000))
+
+
 def test_more_kernels_than_colours_are_grey(small: Report) -> None:
     many = [product(5e11 + i, 1200, f"kernel {i}") for i in range(10)]
     page = html(replace(small, rooflines=(roofline(*many),)))

@@ -74,7 +74,7 @@ def _frame(panel: Panel) -> CurveFrame:
     ceilings = [v for c in panel.ceilings for _, v in c.points if v <= most * _OFF_THE_SCALE]
     top = max([most, *ceilings])
     low = min(values) / 1.25 if chart.log_y else min(0.0, *values)
-    high = top * 1.25 if chart.log_y else top * 1.08 or 1.0
+    high = top * 1.25 if chart.log_y else max(top * 1.08, 0.0) or 1.0
     levels = [x for each in (*panel.lines, *panel.context) for x, _ in each.points]
     xs = [number for number in map(as_number, levels) if number is not None]
     left, right = min(xs), max(xs)
