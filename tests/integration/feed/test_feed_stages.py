@@ -63,7 +63,7 @@ def test_a_slow_source_binds_and_all_of_it_is_counted(slow: str) -> None:
     assert handed.samples == len(NAMES)
     assert fetch.samples >= len(NAMES)
     assert fetch.seconds >= READ_SECONDS * fetch.samples
-    assert fetch.queued_seconds > fetch.seconds  # five of a batch wait for the one before
+    assert fetch.queued_seconds > 0  # another one is asked for while one is read
     assert feed.stats().stage("decode").samples == 0
 
 

@@ -49,14 +49,14 @@ struct StageStats {
 struct FeederStats {
   std::uint64_t source_bytes = 0, cache_bytes = 0, peer_bytes = 0;
   std::uint64_t source_samples = 0, cache_samples = 0, peer_samples = 0;
-  std::uint64_t batches = 0;    // handed over
-  std::uint64_t waits = 0;      // of these were not ready when they were asked for
-  double waited_seconds = 0.0;  // by the consumer, in all
+  std::uint64_t batches = 0;              // handed over
+  std::uint64_t waits = 0;                // of these were not ready when they were asked for
+  double waited_seconds = 0.0;            // by the consumer, in all
   double waited_for_reads_seconds = 0.0;  // of these, while a thread had nothing to do
   double consumer_seconds = 0.0;          // since the first request, while it did not wait
   StageStats fetch;                       // from the source, the cache or another node
   StageStats decode, cache_write;
-  StageStats hand_over;                   // a batch is put together, then waits to be taken
+  StageStats hand_over;  // a batch is put together, then waits to be taken
   std::uint64_t skipped = 0, replaced = 0;
   std::uint64_t damaged = 0, stolen = 0;  // see Cache
   std::uint32_t in_flight = 0;            // reads of the source under way now

@@ -127,9 +127,9 @@ struct Feeder::Inside {
   void spawn();  // locked
   void run(ThreadTimes& times);
   Errand take(Worker& self);
-  void look();  // locked: at what the consumer waits for, wherever it may have changed
-  bool has_errand() const;                     // locked
-  bool may_claim() const;                      // locked
+  void look();              // locked: at what the consumer waits for, wherever it may have changed
+  bool has_errand() const;  // locked
+  bool may_claim() const;   // locked
   void note_source_read(std::uint64_t bytes, Nanoseconds now);  // locked
   void note_sleep(bool slept);                                  // locked
   // times: of the thread, where it is one of ours.
