@@ -59,8 +59,10 @@ def test_latency_of_two_deployments_is_compared_and_their_machines_are_kept(
             (verdict,) = each["verdicts"]
             assert (verdict["base"], verdict["other"]) == tuple(r["id"] for r in found["runs"])
         assert {"1"} < _pairs(found["spreads"]), "one pair, and as many as a node has cores"
-        page = (tmp_path / "report/deployment-2/report.md").read_text()
-        assert f"deployment 2 of {first['of']}, pool cloud: c1 (booted " in page
+        assert (
+            f"deployment 2 of {first['of']}, pool cloud: c1 (booted "
+            in (tmp_path / "report/deployment-2/report.md").read_text()
+        )
         _compared_on_a_page(box, tmp_path, found["page"])
         again = flowos(box, "compare", "last", "--axis", "deployment", "--json")
         assert json.loads(again.stdout)["spreads"] == found["spreads"]
