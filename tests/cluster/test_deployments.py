@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from tests.waiting import comes
 
@@ -57,17 +58,22 @@ def test_latency_of_two_deployments_is_compared_and_their_machines_are_kept(
             assert min(each["medians"]) > 1e-6, "over a link, not through memory"
             (verdict,) = each["verdicts"]
             assert (verdict["base"], verdict["other"]) == tuple(r["id"] for r in found["runs"])
-        rates = [each for each in found["spreads"] if each["metric"] == "message_rate"]
-        pairs = {dict(each["case"]["levels"])["pairs"] for each in rates}
-        assert {"1"} < pairs, "of one pair, and of as many as a node has cores"
-        page = (tmp_path / "report/deployment-2/report.md").read_text()
-        assert f"deployment 2 of {first['of']}, pool cloud: c1 (booted " in page
+        assert {"1"} < _pairs(found["spreads"]), "one pair, and as many as a node has cores"
+        assert (
+            f"deployment 2 of {first['of']}, pool cloud: c1 (booted "
+            in (tmp_path / "report/deployment-2/report.md").read_text()
+        )
         _compared_on_a_page(box, tmp_path, found["page"])
         again = flowos(box, "compare", "last", "--axis", "deployment", "--json")
         assert json.loads(again.stdout)["spreads"] == found["spreads"]
         shown = flowos(box, "compare", "last", "--axis", "deployment")
         assert "pool cloud, 2 deployments of nodes" in shown.stdout
         assert comes(lambda: down(box) == {"c1", "c2"})
+
+
+def _pairs(spreads: list[dict[str, Any]]) -> set[str]:
+    rates = (each for each in spreads if each["metric"] == "message_rate")
+    return {dict(each["case"]["levels"])["pairs"] for each in rates}
 
 
 def _compared_on_a_page(box: Box, folder: Path, page: str) -> None:

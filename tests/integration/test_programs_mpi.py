@@ -207,7 +207,9 @@ def test_two_ranks_bound_to_one_core_are_refused(binaries: dict[str, Path]) -> N
 
 @each_family
 @pytest.mark.skipif(not shutil.which("clang"), reason="needs clang")
-def test_the_wrapper_calls_the_compiler_that_its_variable_names(family: Family, tmp_path: Path) -> None:
+def test_the_wrapper_calls_the_compiler_that_its_variable_names(
+    family: Family, tmp_path: Path
+) -> None:
     called = shutil.which("clang") or ""
     first, more = wrapper_words(family.name, family.compiler, called)
     (tmp_path / "none.c").write_text("int main(void) { return 0; }\n")
