@@ -39,7 +39,7 @@ class TrainingSetting(NamedTuple):
 SETTINGS = {
     "quick": TrainingSetting(64, 2),
     "normal": TrainingSetting(512, 3),
-    "full": TrainingSetting(4096, 10),
+    "full": TrainingSetting(2048, 10),
 }
 
 
