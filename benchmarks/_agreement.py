@@ -1,4 +1,4 @@
-"""How far a program of ours agrees with the one that people know, measured beside it."""
+"""How far a program of ours agrees with the one that people know, measured next to it."""
 
 from collections.abc import Sequence
 from statistics import median
