@@ -1,8 +1,8 @@
 """Devices of the host in an image, by CDI: a driver as a vendor's spec describes it."""
 
 import json
-import re
 import os
+import re
 import shutil
 import subprocess
 import sys
