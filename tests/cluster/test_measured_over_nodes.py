@@ -21,7 +21,7 @@ def test_ranks_are_spread_evenly_over_the_nodes_of_a_case(
     said = {}
     with HeldSlice(provider, Ask(nodes=2), SliceOptions()) as held:
         first, _ = held.held.nodes
-        place = bare_on(first, NOWHERE, first.folder(), first.folder())
+        place = bare_on(first, NOWHERE, first.folder(), first.folder(), nodes=2)
         for nodes in (1, 2):
             program = Program(argv=(), ranks=2 * nodes, nodes=nodes, mpi_family="mpich")
             outcome = place.run((str(hello / "mpich"),), program)
