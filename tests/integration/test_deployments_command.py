@@ -23,7 +23,6 @@ def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("--deployments", "2"), OF_A_POOL),
         (("--between", "2"), OF_A_POOL),
         (("--nodes", "2"), OF_A_POOL),
-        (("--pool", "two", "--nodes", "1"), "--nodes 1: give 2 or more, for the pool is m"),
         (("--pool", "two", "--env", "x"), "--env: not with --pool, which measures between nodes"),
         (("--pool", "two", "--dry-run"), "--dry-run: not with --pool, which measures between no"),
         (("--pool", "two", "--between", "-1"), "--between -1.0: give seconds, 0 or more"),

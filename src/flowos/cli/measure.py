@@ -338,16 +338,12 @@ def _check_pool(args: argparse.Namespace) -> None:
     """Raises UsageError for what does not go together."""
     given = (("--env", args.env), ("--matrix", args.matrix), ("--dry-run", args.dry_run))
     if args.pool is None:
-        if args.deployments is not None or args.between:
-            raise UsageError("--deployments and --between are of a pool: give --pool NAME")
-        if args.nodes is not None:
-            raise UsageError("--nodes: of a pool: give --pool NAME")
+        if args.deployments is not None or args.nodes is not None or args.between:
+            raise UsageError("--deployments, --nodes and --between are of a pool: give --pool NAME")
         return
     for option, value in given:
         if value:
             raise UsageError(f"{option}: not with --pool, which measures between nodes as they are")
-    if args.nodes == 1:
-        raise UsageError("--nodes 1: give 2 or more, for the pool is measured between nodes")
     if not 0 <= args.between < 1e6:
         raise UsageError(f"--between {args.between}: give seconds, 0 or more")
 

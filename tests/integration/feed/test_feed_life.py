@@ -142,7 +142,7 @@ def test_what_a_feed_counts_is_served_to_prometheus(data: Path) -> None:
             text = answer.read().decode()
     batches = [line for line in text.splitlines() if line.startswith("flowos_feed_batches_total")]
     assert batches == [f'flowos_feed_batches_total{{rank="0",source="{data}"}} 13.0']
-    assert text.count("# TYPE") == 16
+    assert text.count("# TYPE") == 22
 
 
 COLLECTED_ANYWHERE = """
