@@ -1,6 +1,7 @@
 """`flowos report` of several runs and of files, and `flowos show` among runs of a kind."""
 
 import json
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -174,3 +175,17 @@ def test_a_run_is_shown_among_those_of_its_kind(book: Report, tmp_path: Path) ->
     assert with_places(own, str(tmp_path / "none.db")) == own
     none = replace(own, headlines=())
     assert with_places(none, db) is none
+
+
+def test_a_fifo_that_nobody_writes_to_is_no_report_and_one_with_a_writer_is_read(
+    book: Report, tmp_path: Path
+) -> None:
+    fifo = tmp_path / "report.json"
+    os.mkfifo(fifo)
+    with pytest.raises(UsageError, match=r"report\.json: this is no FlowOS report"):
+        imported(fifo)
+    source = written(book, tmp_path / "source")
+    with subprocess.Popen(["cat", source], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout
+        read = imported(Path(f"/dev/fd/{writer.stdout.fileno()}"))
+    assert read.run == book.run

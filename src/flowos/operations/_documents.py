@@ -1,5 +1,6 @@
 """Files that FlowOS wrote, perhaps on another machine, read whole and with bounds."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -15,7 +16,7 @@ def read_document(path: Path, noun: str, read: Callable[[str], T], *, max_bytes:
     noun: what the file should be, such as baseline.
     """
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=_opened) as file:
             text = file.read(max_bytes + 1)
         if len(text) > max_bytes:
             raise UsageError(f"this is no FlowOS {noun}: it is larger than {max_bytes >> 20} MiB")
@@ -26,3 +27,10 @@ def read_document(path: Path, noun: str, read: Callable[[str], T], *, max_bytes:
         raise UsageError(f"{path}: this is no FlowOS {noun}: it is no text") from error
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
+
+
+def _opened(path: str, flags: int) -> int:
+    """A FIFO without a writer is empty: nobody waits for one."""
+    found = os.open(path, flags | os.O_NONBLOCK)
+    os.set_blocking(found, True)
+    return found
