@@ -30,7 +30,7 @@ def read_document(path: Path, noun: str, read: Callable[[str], T], *, max_bytes:
 
 
 def _opened(path: str, flags: int) -> int:
-    """A FIFO without a writer is empty: nobody waits for one."""
+    """A FIFO without a writer is empty, and is not waited for."""
     found = os.open(path, flags | os.O_NONBLOCK)
     os.set_blocking(found, True)
     return found
