@@ -1,10 +1,16 @@
 """`flowos measure --pool` where it cannot measure, and what is compared between deployments."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from flowos.model import Baseline, BaselineNumber
+from flowos.operations._alike_runs import kind_of
+from flowos.operations._facts import facts
+from flowos.report import baseline_json
 
 FLOWOS = str(Path(sys.executable).with_name("flowos"))
 OF_A_POOL = "--deployments, --nodes and --between are of a pool: give --pool NAME"
@@ -24,7 +30,7 @@ def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("--between", "2"), OF_A_POOL),
         (("--nodes", "2"), OF_A_POOL),
         (("--pool", "two", "--env", "x"), "--env: not with --pool, which measures between nodes"),
-        (("--pool", "two", "--dry-run"), "--dry-run: not with --pool, which measures between no"),
+        (("--pool", "tow", "--dry-run"), "no pool 'tow' in"),
         (("--pool", "two", "--between", "-1"), "--between -1.0: give seconds, 0 or more"),
         (
             ("--pool", "two", "--only", "stream"),
@@ -45,3 +51,87 @@ def test_what_cannot_be_measured_between_nodes_is_one_line(
     assert complaint in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+def test_a_dry_run_holds_no_node(tmp_path: Path) -> None:
+    done = measure("--pool", "two", "--only", "parallel_io", "--dry-run")
+    assert "parallel_io clients=2" in done.stdout
+    assert done.stderr.endswith(
+        "no node is held for this: they are taken to be like this machine\n"
+    )
+    suite = measure("--suite", "abci", "--only", "11", "--pool", "two", "--dry-run", "--json")
+    (step,) = json.loads(suite.stdout)["steps"]
+    assert "clients=2" in "".join(step["cases"])
+    assert not (tmp_path / "runs.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words", "complaint"),
+    [
+        (2, (), "the baseline is between 2 nodes: give --pool NAME"),
+        (2, ("--pool", "two", "--nodes", "3"), "--nodes 3: the baseline is between 2"),
+        (2, ("--pool", "two", "--deployments", "2"), "--deployments and --between: not with --che"),
+        (1, ("--pool", "two"), "the baseline is of one machine: leave out --pool"),
+    ],
+)
+def test_a_baseline_is_checked_between_as_many_nodes(
+    nodes: int, words: tuple[str, ...], complaint: str
+) -> None:
+    write_baseline(nodes)
+    done = measure("--check", "b.json", *words, code=2)
+    assert complaint in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_nodes_of_a_pool_are_checked_against_a_baseline() -> None:
+    Path("flowos.toml").write_text('[pools.two]\nkind = "fake"\nnodes = 2\n')
+    write_baseline(2)
+    words = ("--check", "b.json", "--pool", "two", "--minutes", "0.2", "--scratch", ".")
+    done = subprocess.run(
+        (FLOWOS, "measure", *words, "--json"), capture_output=True, text=True, timeout=300
+    )
+    found = json.loads(done.stdout)
+    assert done.returncode == found["exit_code"]
+    (verdict,) = found["verdicts"]
+    assert verdict["number"]["median"] == 1e12
+    assert 0 < verdict["value"] < 1e12, "no disk writes as much"
+
+
+def write_baseline(nodes: int) -> None:
+    """Of a write between so many nodes, faster than there is."""
+    number = BaselineNumber(
+        probe="parallel_io",
+        levels=(
+            ("clients", "2"),
+            ("files", "own"),
+            ("direct", "yes"),
+            ("workload", "sequential write"),
+        ),
+        metric="bandwidth",
+        unit="byte/s",
+        median=1e12,
+        spread=0.01,
+        runs=3,
+        machines=1,
+        tolerance=0.05,
+    )
+    baseline = Baseline(
+        kind=kind_of(facts()),
+        made="2026-01-01T00:00:00Z",
+        version="0",
+        runs=("a", "b", "c"),
+        machines=("m",),
+        probes=("parallel_io",),
+        effort="quick",
+        nodes=nodes,
+        error=0.05,
+        max_tolerance=0.25,
+        numbers=(number,),
+    )
+    Path("b.json").write_text(baseline_json(baseline))
+
+
+def measure(*words: str, code: int = 0) -> "subprocess.CompletedProcess[str]":
+    done = subprocess.run((FLOWOS, "measure", *words), capture_output=True, text=True, timeout=120)
+    assert done.returncode == code, done.stderr
+    return done

@@ -31,13 +31,14 @@ def baseline_to_check(args: argparse.Namespace) -> "Baseline":
     for option, value in given:
         if value:
             raise UsageError(f"{option}: not with --check, as the baseline says what is measured")
-    if args.pool is not None:
-        raise UsageError(
-            "--pool: not with --check; measure, then: flowos compare BASELINE.json RUN"
-        )
     if args.junit is not None:
         check_place(args.junit)
-    return read_baseline(args.check)
+    found = read_baseline(args.check)
+    if args.pool is None and found.nodes > 1:
+        raise UsageError(f"the baseline is between {found.nodes} nodes: give --pool NAME")
+    if args.pool is not None and found.nodes == 1:
+        raise UsageError("the baseline is of one machine: leave out --pool")
+    return found
 
 
 def show_check(check: "BaselineCheck", baseline: "Baseline", file: Path, *, as_json: bool) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from flowos.cli._interrupts import how_ended
 from flowos.cli._live import Live
 from flowos.cli._output import print_json
+from flowos.cli._pool_options import LIKE_HERE, nodes_of
 from flowos.model import EnvironmentRefused, MeasurementRequest, UsageError
 from flowos.probes.suites import SUITES
 
@@ -28,13 +29,6 @@ def add_suite(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--again", action="store_true", help="with --suite: begin anew, not where it was"
     )
-
-
-def nodes_of(args: argparse.Namespace) -> int:
-    """How many nodes of a pool are measured on."""
-    from flowos.operations.deployments import LEAST_NODES
-
-    return args.nodes or LEAST_NODES
 
 
 def check_suite(args: argparse.Namespace) -> None:
@@ -76,6 +70,8 @@ def _run(
     seconds = None if args.minutes is None else 60 * args.minutes
     if args.dry_run:
         _show_plan(planned_suite(request, wanted, url=args.store, seconds=seconds), args.json)
+        if args.pool:
+            print(LIKE_HERE, file=sys.stderr)
         return 0
     with Live(sys.stderr) as live:
         result = measured_suite(

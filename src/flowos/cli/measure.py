@@ -12,9 +12,16 @@ from flowos.cli._check import baseline_to_check, show_check, wrote_junit
 from flowos.cli._commands_of_yours import add_command, command_after_dashes, seconds_of
 from flowos.cli._interrupts import how_ended
 from flowos.cli._live import Live
-from flowos.cli._output import print_json, show_plan
-from flowos.cli._shared import add_json, add_store, positive, probe_names, top_command
-from flowos.cli._suite_options import add_suite, check_suite, nodes_of, run_suite
+from flowos.cli._output import show_plan
+from flowos.cli._pool_options import (
+    LIKE_HERE,
+    add_pool,
+    check_pool,
+    deployment_of,
+    run_deployments,
+)
+from flowos.cli._shared import add_json, add_store, probe_names, top_command
+from flowos.cli._suite_options import add_suite, check_suite, run_suite
 from flowos.model import (
     Baseline,
     EnvironmentRefused,
@@ -74,7 +81,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     _add_places(command)
     _add_environments(command)
-    _add_pool(command)
+    add_pool(command)
     _add_check(command)
     add_suite(command)
     command.add_argument("--dry-run", action="store_true", help="show the cases and commands only")
@@ -134,35 +141,6 @@ def _add_environments(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_pool(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--pool",
-        metavar="NAME",
-        help="between nodes of this pool of flowos.toml, in place of this machine; with --suite on"
-        " the first of them what is not measured between nodes",
-    )
-    command.add_argument(
-        "--nodes",
-        type=positive,
-        metavar="N",
-        help="how many nodes of the pool (default 2): solve scales over 1, 2, 4 .. N, clients of"
-        " storage are on all, mpi is between two",
-    )
-    command.add_argument(
-        "--deployments",
-        type=positive,
-        metavar="N",
-        help="hold nodes of the pool N times, and compare (default 1)",
-    )
-    command.add_argument(
-        "--between",
-        type=float,
-        default=0.0,
-        metavar="SECONDS",
-        help="leave the nodes alone for so long after each deployment, so that a cloud's are ended",
-    )
-
-
 def _add_check(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--check",
@@ -202,19 +180,28 @@ def _run(args: argparse.Namespace) -> int:
     baseline = None if args.check is None else baseline_to_check(args)
     request = _request(args)
     seconds = seconds_of(args.minutes)
-    if args.pool is not None:
-        return _deployments(args, request, seconds)
     check_facts: Callable[[Facts], None] = _accept
     if baseline is not None:
         from flowos.operations.baseline import check_kind, request_of
 
         request = request_of(baseline, request)
         check_facts = partial(check_kind, baseline)
+    planned, take = measure.planned, measure.measured
+    if args.pool is not None:
+        from flowos.operations import deployments
+
+        wanted = deployment_of(args, baseline)
+        if baseline is None and not args.dry_run:
+            return run_deployments(args, request, wanted, seconds)
+        planned = partial(deployments.planned_deployment, wanted=wanted)
+        take = partial(deployments.measured_deployment, wanted=wanted)
     if args.dry_run:
-        show_plan(measure.planned(request, check_facts=check_facts), args.json)
+        show_plan(planned(request, check_facts=check_facts), args.json)
+        if args.pool is not None:
+            print(LIKE_HERE, file=sys.stderr)
         return 0
     with Live(sys.stderr) as live:
-        result = measure.measured(
+        result = take(
             request,
             out=args.out,
             url=args.store,
@@ -253,41 +240,6 @@ def _shown_checked(args: argparse.Namespace, result: "Result", baseline: Baselin
     return code or (0 if result.kept and result.files and written else _EXIT_NOT_KEPT)
 
 
-def _deployments(
-    args: argparse.Namespace, request: MeasurementRequest, seconds: float | None
-) -> int:
-    from flowos.operations.deployments import DeploymentRequest, measured_deployments
-    from flowos.report import deployments_text
-
-    wanted = DeploymentRequest(
-        pool=args.pool,
-        nodes=nodes_of(args),
-        count=args.deployments or 1,
-        between_seconds=args.between,
-    )
-    with Live(sys.stderr) as live:
-        found = measured_deployments(
-            request,
-            wanted,
-            out=args.out,
-            url=args.store,
-            seconds=seconds,
-            on_progress=live.show,
-            on_sample=live.show_sample,
-        )
-    if args.json:
-        print_json(found)
-    else:
-        print(deployments_text(found.runs, found.spreads), end="")
-    for note in found.notes:
-        print(note, file=sys.stderr)
-    if found.page is not None:
-        print(f"written: {found.page}", file=sys.stderr)
-    if not found.spreads:
-        return _EXIT_NOTHING
-    return how_ended()[0] if found.interrupted else 0
-
-
 def _ends(result: "Result") -> Iterator[str]:
     yield from result.notes
     yield from (f"flowos measure: {why}" for why in result.failed)
@@ -309,7 +261,7 @@ def _exit_code(result: "Result") -> int:
 def _request(args: argparse.Namespace) -> MeasurementRequest:
     seconds_of(args.minutes)
     commands = command_after_dashes(args)
-    _check_pool(args)
+    check_pool(args)
     if args.env == ["bare"]:
         raise UsageError("--env bare: name what is to be compared with it, as --env IMAGE")
     return MeasurementRequest(
@@ -332,20 +284,6 @@ def _scratch(args: argparse.Namespace) -> PurePath:
 
     shared = pool_named(args.pool).shared if args.pool is not None else ""
     return args.scratch or PurePath(shared or "/var/tmp")
-
-
-def _check_pool(args: argparse.Namespace) -> None:
-    """Raises UsageError for what does not go together."""
-    given = (("--env", args.env), ("--matrix", args.matrix), ("--dry-run", args.dry_run))
-    if args.pool is None:
-        if args.deployments is not None or args.nodes is not None or args.between:
-            raise UsageError("--deployments, --nodes and --between are of a pool: give --pool NAME")
-        return
-    for option, value in given:
-        if value:
-            raise UsageError(f"{option}: not with --pool, which measures between nodes as they are")
-    if not 0 <= args.between < 1e6:
-        raise UsageError(f"--between {args.between}: give seconds, 0 or more")
 
 
 def _matrix(args: argparse.Namespace) -> PurePath | None:

@@ -54,10 +54,10 @@ class BaselineNumber:
 class Baseline:
     """What runs of a kind of machine gave. Its numbers lie in the order of the probes.
 
-    made: ISO 8601 in UTC. runs, machines: that it is from. probes, effort, environments, binary,
-    matrix, commands, ignore_failure: of these runs, and of those that are checked. error: how often
-    a check of a machine that is as these says of any number that it is worse. max_tolerance: a
-    number with more can be found worse, but does not pass.
+    made: ISO 8601 in UTC. runs, machines: that it is from. probes, effort, nodes, environments,
+    binary, matrix, commands, ignore_failure: of these runs, and of those that are checked. error:
+    how often a check of a machine that is as these says of any number that it is worse.
+    max_tolerance: a number with more can be found worse, but does not pass.
     """
 
     kind: MachineKind
@@ -67,6 +67,7 @@ class Baseline:
     machines: tuple[str, ...]
     probes: tuple[str, ...]
     effort: Effort
+    nodes: int = 1
     environments: tuple[str, ...] = ()
     binary: Binary = "same"
     matrix: PurePath | None = None

@@ -65,6 +65,7 @@ def baseline_of(
         machines=found.machines,
         probes=tuple(dict.fromkeys(number.probe for number in numbers)),
         effort=first.request.effort,
+        nodes=first.request.nodes,
         environments=first.request.environments,
         binary=first.request.binary,
         matrix=first.request.matrix,
@@ -95,6 +96,7 @@ def request_of(baseline: Baseline, given: MeasurementRequest) -> MeasurementRequ
         given,
         probes=baseline.probes,
         effort=baseline.effort,
+        nodes=baseline.nodes,
         environments=baseline.environments,
         binary=baseline.binary,
         matrix=baseline.matrix,
@@ -133,6 +135,7 @@ def checked_report(baseline: Baseline, found: Report) -> BaselineCheck:
 def _measured_with(of: Baseline | MeasurementRequest) -> dict[str, str]:
     return {
         "effort": of.effort,
+        "nodes": str(of.nodes),
         "environments": ", ".join(of.environments),
         "binary": of.binary,
         "matrix": str(of.matrix or ""),

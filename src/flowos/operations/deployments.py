@@ -6,13 +6,14 @@ that are kept. Ctrl-C ends the deployment under way, and no other one begins.
 """
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flowos.engine import NEVER, utc
 from flowos.model import (
     DeployedNode,
+    Facts,
     Measurement,
     MeasurementRequest,
     OnProgress,
@@ -24,7 +25,8 @@ from flowos.operations._alike_runs import machine_of
 from flowos.operations._files import write_together
 from flowos.operations._held_nodes import held_nodes
 from flowos.operations.history import RUNS_MARGIN, book, numbers_of, runs
-from flowos.operations.measure import OnSample, Result, measured
+from flowos.operations.measure import OnSample, Result, measured, planned
+from flowos.operations.settings import pool_named
 from flowos.plan import DeploymentSpread, MachineRun, slow_machines, spreads
 from flowos.probes import probe_named, probes_for
 from flowos.report import Report, deployments_html, slow_line
@@ -60,6 +62,17 @@ class Deployments:
     page: Path | None = None
 
 
+def planned_deployment(
+    request: MeasurementRequest,
+    wanted: DeploymentRequest,
+    *,
+    check_facts: Callable[[Facts], None] = lambda _: None,
+) -> list[dict[str, object]]:
+    """What each deployment would run, if its nodes were like this machine; none is held."""
+    pool_named(wanted.pool)
+    return planned(_between(request, wanted), check_facts=check_facts)
+
+
 def measured_deployments(
     request: MeasurementRequest,
     wanted: DeploymentRequest,
@@ -75,16 +88,12 @@ def measured_deployments(
     seconds: of each. Raises UsageError for probes that do not measure between nodes, SliceRefused
     without nodes.
     """
-    pool, count = wanted.pool, wanted.count
-    if wanted.nodes < LEAST_NODES:
-        raise UsageError(f"--nodes {wanted.nodes}: what is measured between nodes needs two")
-    request = replace(request, probes=_probes(request.probes), nodes=wanted.nodes)
-    of = f"d-{utc()[:10]}-{secrets.token_hex(3)}"
+    request, count, of = _between(request, wanted), wanted.count, _new_id()
     done: list[Result] = []
     for number in range(1, count + 1):
         if number > 1:
             NEVER.check(wanted.between_seconds)
-        with held_nodes(pool, wanted.nodes, on_progress, of=of, number=number) as on:
+        with held_nodes(wanted.pool, wanted.nodes, on_progress, of=of, number=number) as on:
             names = ", ".join(map(str, on.deployment.nodes))
             on_progress(Progress(doing=f"deployment {number} of {count}: {names}", lasting=True))
             done.append(
@@ -101,6 +110,46 @@ def measured_deployments(
         if done[-1].interrupted:
             break
     return _together(done, out)
+
+
+def measured_deployment(  # noqa: PLR0913 - the last ones by keyword
+    request: MeasurementRequest,
+    wanted: DeploymentRequest,
+    *,
+    out: Path,
+    url: str | None,
+    seconds: float | None,
+    on_progress: OnProgress,
+    on_sample: OnSample,
+    check_facts: Callable[[Facts], None],
+) -> Result:
+    """Hold nodes of the pool once, and measure between them.
+
+    check_facts: raises for nodes that are not to be measured. Raises as `measured_deployments`.
+    """
+    request = _between(request, wanted)
+    with held_nodes(wanted.pool, wanted.nodes, on_progress, of=_new_id()) as on:
+        return measured(
+            request,
+            out=out,
+            url=url,
+            seconds=seconds,
+            on_progress=on_progress,
+            on_sample=on_sample,
+            on=on,
+            check_facts=check_facts,
+        )
+
+
+def _new_id() -> str:
+    return f"d-{utc()[:10]}-{secrets.token_hex(3)}"
+
+
+def _between(request: MeasurementRequest, wanted: DeploymentRequest) -> MeasurementRequest:
+    """The request for what is measured between the nodes of a deployment."""
+    if wanted.nodes < LEAST_NODES:
+        raise UsageError(f"--nodes {wanted.nodes}: what is measured between nodes needs two")
+    return replace(request, probes=_probes(request.probes), nodes=wanted.nodes)
 
 
 def _together(done: Sequence[Result], out: Path) -> Deployments:

@@ -33,6 +33,7 @@ from flowos.operations._suite_plan import (
 )
 from flowos.operations._suite_runs import BegunSuite, begun, has_numbers
 from flowos.operations.measure import DeployedOn, OnSample, check, measured
+from flowos.operations.settings import pool_named
 from flowos.probes.suites import SUITES
 from flowos.report import (
     Report,
@@ -87,8 +88,13 @@ def suite_named(name: str) -> PaperSuite:
 def planned_suite(
     request: MeasurementRequest, wanted: SuiteRequest, *, url: str | None, seconds: float | None
 ) -> SuitePlan:
-    """What `measured_suite` would run; nothing is measured."""
-    return _planned(request, wanted, url, seconds, None)[1]
+    """What `measured_suite` would run; nothing is measured.
+
+    No node of a pool is held for that: they are taken to be like this machine.
+    """
+    if wanted.pool:
+        pool_named(wanted.pool)
+    return _planned(replace(request, nodes=wanted.nodes), wanted, url, seconds, None)[1]
 
 
 def measured_suite(

@@ -1,0 +1,116 @@
+"""`flowos measure --pool`: between nodes of a pool, once or in several deployments."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from flowos.cli._interrupts import how_ended
+from flowos.cli._live import Live
+from flowos.cli._output import print_json
+from flowos.cli._shared import positive
+from flowos.model import Baseline, MeasurementRequest, UsageError
+
+if TYPE_CHECKING:
+    from flowos.operations.deployments import DeploymentRequest
+
+LIKE_HERE = "no node is held for this: they are taken to be like this machine"
+
+_EXIT_NOTHING = 1
+
+
+def add_pool(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--pool",
+        metavar="NAME",
+        help="between nodes of this pool of flowos.toml, in place of this machine; with --suite on"
+        " the first of them what is not measured between nodes",
+    )
+    command.add_argument(
+        "--nodes",
+        type=positive,
+        metavar="N",
+        help="how many nodes of the pool (default 2): solve scales over 1, 2, 4 .. N, clients of"
+        " storage are on all, mpi is between two",
+    )
+    command.add_argument(
+        "--deployments",
+        type=positive,
+        metavar="N",
+        help="hold nodes of the pool N times, and compare (default 1)",
+    )
+    command.add_argument(
+        "--between",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="leave the nodes alone for so long after each deployment, so that a cloud's are ended",
+    )
+
+
+def check_pool(args: argparse.Namespace) -> None:
+    """Raises UsageError for what does not go together."""
+    if args.pool is None:
+        if args.deployments is not None or args.nodes is not None or args.between:
+            raise UsageError("--deployments, --nodes and --between are of a pool: give --pool NAME")
+        return
+    for option, value in (("--env", args.env), ("--matrix", args.matrix)):
+        if value:
+            raise UsageError(f"{option}: not with --pool, which measures between nodes as they are")
+    if not 0 <= args.between < 1e6:
+        raise UsageError(f"--between {args.between}: give seconds, 0 or more")
+    if args.check is not None and (args.deployments is not None or args.between):
+        raise UsageError("--deployments and --between: not with --check, which holds nodes once")
+
+
+def nodes_of(args: argparse.Namespace) -> int:
+    """How many nodes of a pool are measured on."""
+    from flowos.operations.deployments import LEAST_NODES
+
+    return args.nodes or LEAST_NODES
+
+
+def deployment_of(args: argparse.Namespace, baseline: Baseline | None) -> "DeploymentRequest":
+    """What `--pool` asks for. Raises UsageError for another count of nodes than the baseline's."""
+    from flowos.operations.deployments import DeploymentRequest
+
+    if baseline is not None and baseline.nodes != (args.nodes or baseline.nodes):
+        raise UsageError(f"--nodes {args.nodes}: the baseline is between {baseline.nodes}")
+    return DeploymentRequest(
+        pool=args.pool,
+        nodes=nodes_of(args) if baseline is None else baseline.nodes,
+        count=args.deployments or 1,
+        between_seconds=args.between,
+    )
+
+
+def run_deployments(
+    args: argparse.Namespace,
+    request: MeasurementRequest,
+    wanted: "DeploymentRequest",
+    seconds: float | None,
+) -> int:
+    """Measure, and show what differs between deployments; the exit code as the help says it."""
+    from flowos.operations.deployments import measured_deployments
+    from flowos.report import deployments_text
+
+    with Live(sys.stderr) as live:
+        found = measured_deployments(
+            request,
+            wanted,
+            out=args.out,
+            url=args.store,
+            seconds=seconds,
+            on_progress=live.show,
+            on_sample=live.show_sample,
+        )
+    if args.json:
+        print_json(found)
+    else:
+        print(deployments_text(found.runs, found.spreads), end="")
+    for note in found.notes:
+        print(note, file=sys.stderr)
+    if found.page is not None:
+        print(f"written: {found.page}", file=sys.stderr)
+    if not found.spreads:
+        return _EXIT_NOTHING
+    return how_ended()[0] if found.interrupted else 0
