@@ -9,7 +9,7 @@ export PATH := $(PATH):$(CURDIR)/.deps/debian/usr/bin:$(CURDIR)/.deps/debian/bin
 # What mypy has checked, by content: of all checkouts.
 export MYPY_CACHE_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/flowos/mypy
 
-.PHONY: measure test test-environments test-cluster check test-native mutants bench clean
+.PHONY: measure test test-environments test-cluster check test-native mutants bench docs clean
 
 measure:  ## what can this machine do? (ARGS="--quick" and so on)
 	@tools/setup measure
@@ -61,6 +61,12 @@ mutants:  ## changes of the pure rooms that no test notices (ARGS="--seconds 600
 bench:  ## every claim of the README (long; on a quiet machine)
 	@tools/setup bench
 	$(PY)/python benchmarks/all.py $(ARGS)
+
+docs:  ## the site, into build/docs; open build/docs/index.html
+	@tools/setup check
+	$(PY)/pip install --quiet --group docs
+	$(PY)/sphinx-build -W --keep-going -q -b html docs build/docs
+	@echo written: build/docs/index.html
 
 clean:
 	rm -rf build dist .venv .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,40 @@
+"""Docstrings as they are written here, to what Sphinx reads.
+
+A paragraph of lines `name: what it is`, with further ones indented, becomes a list; code in single
+backticks is code; a name that ends with an underscore is no link.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+_ITEM = re.compile(r"^(\w+(?:, \w+)*): (.*)$")
+
+
+def converted(lines: Sequence[str]) -> list[str]:
+    """The same lines as reStructuredText."""
+    return [_inline(line) for line in _listed(lines)]
+
+
+def _listed(lines: Sequence[str]) -> Iterator[str]:
+    for blank, paragraph in groupby(lines, lambda line: not line.strip()):
+        if blank:
+            yield from paragraph
+            continue
+        found = [*paragraph]
+        is_list = _ITEM.match(found[0]) and all(_ITEM.match(x) or x.startswith(" ") for x in found)
+        yield from map(_item, found) if is_list else found
+
+
+def _item(line: str) -> str:
+    found = _ITEM.match(line)
+    return f"- `{found[1]}`: {found[2]}" if found else f"  {line.strip()}"
+
+
+def _inline(line: str) -> str:
+    if line.startswith("    ") or "``" in line:
+        return line
+    parts = line.split("`")
+    for at in range(0, len(parts), 2):
+        parts[at] = re.sub(r"(\w)_(?=\W|$)", r"\1\\_", parts[at]).replace("*", "\\*")
+    return "``".join(parts) if len(parts) % 2 else line.replace("`", "\\`")

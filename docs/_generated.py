@@ -1,0 +1,119 @@
+"""Pages of the reference that follow from the code: each command, each public name."""
+
+import argparse
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import flowos
+from flowos.cli import parser
+from flowos.cli._commands import COMMANDS
+
+os.environ["COLUMNS"] = "100"  # of usage lines
+
+NAMES = {
+    "Flows": (
+        "What is computed: typed tasks, wired by calling them.",
+        "task command flow_input flow_output cond loop gang Task Flow Needs RunResult File In Out",
+    ),
+    "Slices": (
+        "Where it runs: resources that are held, of this machine or of a pool.",
+        "slice as_completed attach publish environment Environment Outcome",
+    ),
+    "Feed": ("With which data.", "Feed Peers decode serve_metrics"),
+    "Solve": ("Sparse symmetric positive definite systems.", "solve Solver"),
+    "Kernels": ("Tasks on arrays that are ready.", "kernels"),
+    "Types of ports": (
+        "Next to these, type hints as ordinary functions have them.",
+        "array any_ bool_ bytes_ str_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16"
+        " float32 float64 complex64 complex128",
+    ),
+    "Errors": (
+        "All derive from `FlowosError`.",
+        "FlowosError WiringError ValueRefused TaskFailed TimeLimitExceeded RoundLimitExceeded"
+        " NoRetry WorkerLost SliceRefused SliceFreed Cancelled EnvironmentRefused SettingsError"
+        " FeedError SampleError SolveError",
+    ),
+}
+
+
+def write(folder: Path) -> None:
+    """Write all pages into an empty folder."""
+    folder.mkdir(parents=True)
+    for name in COMMANDS:
+        (folder / f"flowos-{name}.md").write_text("\n".join(_command(name)) + "\n")
+    (folder / "python.md").write_text("\n".join(_python()) + "\n")
+
+
+def _command(name: str) -> Iterator[str]:
+    yield from _parser(_subparsers(parser(only=name))[name], 1)
+
+
+def _subparsers(of: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    for action in of._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return dict(action.choices)
+    return {}
+
+
+def _parser(of: argparse.ArgumentParser, depth: int) -> Iterator[str]:
+    within = _subparsers(of)
+    yield from (f"{'#' * depth} {of.prog}", "")
+    if of.description:
+        yield from (_escaped(of.description[:1].upper() + of.description[1:]) + ".", "")
+    usage = of.format_usage().removeprefix("usage: ").rstrip()
+    yield from ("```text", usage, "```", "")
+    if not within:
+        for action in of._actions:
+            yield from _option(action)
+    if of.epilog:
+        yield from ("```text", of.epilog.strip("\n"), "```", "")
+    for each in within.values():
+        yield from _parser(each, depth + 1)
+
+
+def _option(action: argparse.Action) -> Iterator[str]:
+    if action.dest == "help" or action.help == argparse.SUPPRESS:
+        return
+    value = action.metavar or ("" if action.nargs == 0 else action.dest.upper())
+    words = ", ".join(action.option_strings) or value
+    if action.option_strings and action.nargs != 0:
+        chosen = "{" + ",".join(map(str, action.choices)) + "}" if action.choices else value
+        words = f"{words} {chosen}"
+    said = (action.help or "").replace("%(default)s", str(action.default)).replace("%%", "%")
+    yield from (f"`{words}`", f": {_escaped(said)}", "")
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"\\{sign}" if sign in "\\`*_<>[]{}$#" else sign for sign in text)
+
+
+def _python() -> Iterator[str]:
+    grouped = [name for _, names in NAMES.values() for name in names.split()]
+    left_over = {*flowos.__all__} ^ {*grouped}
+    if left_over:
+        raise SystemExit(f"docs/_generated.py: NAMES has not, or has too much: {sorted(left_over)}")
+    yield from (
+        "# Python",
+        "",
+        "`import flowos as fo`; importing it loads none of its packages.",
+        "",
+    )
+    for title, (what, names) in NAMES.items():
+        yield from (f"## {title}", "", what, "")
+        for name in names.split():
+            yield from ("```{eval-rst}", *_directive(name), "```", "")
+
+
+def _directive(name: str) -> Iterator[str]:
+    value = getattr(flowos, name)
+    if isinstance(value, type):
+        yield f".. autoclass:: flowos.{name}"
+        yield "   :members:"
+    elif callable(value):
+        yield f".. autofunction:: flowos.{name}"
+    elif hasattr(value, "__path__") or type(value).__name__ == "module":
+        yield f".. automodule:: {value.__name__}"
+        yield "   :members:"
+    else:
+        yield f".. autodata:: flowos.{name}"

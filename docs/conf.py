@@ -1,0 +1,50 @@
+"""The site: `make docs` builds it into build/docs; nothing of it is loaded from elsewhere.
+
+Pages of commands and of public names are written into docs/reference/generated, from `--help` and
+from docstrings.
+"""
+
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import _docstrings
+import _generated
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+HERE = Path(__file__).parent
+
+project = "FlowOS"
+copyright = "the authors of FlowOS"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
+exclude_patterns: list[str] = []
+html_theme = "furo"
+html_title = "FlowOS"
+html_static_path: list[str] = []
+html_show_sphinx = False
+html_copy_source = False
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+python_use_unqualified_type_names = True
+smartquotes = False
+copybutton_prompt_text = "$ "
+
+shutil.rmtree(HERE / "reference/generated", ignore_errors=True)
+_generated.write(HERE / "reference/generated")
+
+
+def setup(app: "Sphinx") -> None:
+    def convert(_: object, *given: object) -> None:
+        lines = given[-1]
+        assert isinstance(lines, list)
+        lines[:] = _docstrings.converted(lines)
+
+    app.connect("autodoc-process-docstring", convert)
