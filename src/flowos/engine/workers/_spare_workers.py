@@ -1,4 +1,4 @@
-"""Workers whose lanes went on with other GPUs: each waits for the next task that has its own ones."""
+"""Workers whose lanes went on with other GPUs: each waits for the next task that has its own."""
 
 import threading
 
