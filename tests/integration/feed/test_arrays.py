@@ -155,7 +155,7 @@ def test_a_framework_that_is_not_there_is_told(data: Path) -> None:
 
 
 MEMBER = """
-import json, sys
+import json, os, sys
 import torch.distributed as dist
 import flowos as fo
 data, meeting = sys.argv[1:]
