@@ -18,15 +18,8 @@ from flowos.engine.workers._process_lanes import ProcessLanes
 from flowos.plan import compile_flow
 from tests.waiting import PATIENCE_SECONDS
 
-from .shared import await_file, descendants, gone, one, own_pid, same, task, tell_pid
-
-
-def sleeps(path: Any) -> Any:
-    """Long, but for a path of None; once it begins there is a file."""
-    if path is not None:
-        tell_pid(path)
-        time.sleep(300)
-    return path
+from .shared import await_file, descendants, gone, one, own_pid, same, task
+from .tasks import sleeps
 
 
 def once_begun(path: Path, act: Callable[[], object]) -> threading.Thread:
