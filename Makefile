@@ -6,6 +6,8 @@ C_FILES = $(shell git ls-files 'src/*.c' 'src/*.cpp' 'src/*.h' 'bind/*.cpp' 'bin
 TOGETHER := -n 3 --dist worksteal
 # What tools/setup unpacked because installing it would switch or start something.
 export PATH := $(PATH):$(CURDIR)/.deps/debian/usr/bin:$(CURDIR)/.deps/debian/bin
+# Set in many containers: every child would compile what it imports, PyTorch too, at each start.
+unexport PYTHONDONTWRITEBYTECODE
 # What mypy has checked, by content: of all checkouts.
 export MYPY_CACHE_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/flowos/mypy
 

@@ -155,16 +155,20 @@ def test_a_framework_that_is_not_there_is_told(data: Path) -> None:
 
 
 MEMBER = """
-import json, sys
+import json, os, sys
 import torch.distributed as dist
 import flowos as fo
-data, meeting, rank = sys.argv[1:]
-dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=int(rank), world_size=2)
+data, meeting = sys.argv[1:]
+child = os.fork()
+rank = int(child == 0)
+dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
 with fo.Feed(data, batch_size=8) as feed:
     taken = [sample for samples, _ in feed for sample in samples.indices.tolist()]
     print(json.dumps([feed.rank, feed.world_size, taken]))
 dist.barrier()
 dist.destroy_process_group()
+if child:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
@@ -175,11 +179,9 @@ def test_rank_and_world_size_are_those_of_torch_distributed(
         pytest.skip("this PyTorch was built without gloo")
     variables = {**os.environ, "RANK": "7", "WORLD_SIZE": "9", "GLOO_SOCKET_IFNAME": "lo"}
     words = [sys.executable, "-W", "ignore", "-c", MEMBER, str(data), str(tmp_path / "meeting")]
-    members = [
-        subprocess.Popen([*words, str(rank)], stdout=subprocess.PIPE, text=True, env=variables)
-        for rank in range(2)
-    ]
-    told = [json.loads(member.communicate(timeout=300)[0]) for member in members]
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, env=variables, timeout=300)
+    assert done.returncode == 0
+    told = sorted(json.loads(line) for line in done.stdout.splitlines())
     assert [one[:2] for one in told] == [[0, 2], [1, 2]]
     assert sorted(told[0][2] + told[1][2]) == list(range(100))
 

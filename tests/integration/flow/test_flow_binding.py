@@ -58,13 +58,12 @@ def test_commands_at_once_have_different_cpus(tmp_path: Path) -> None:
     assert len(set(lines)) == CORES
 
 
-def seen() -> tuple[int, str]:
-    return len(os.sched_getaffinity(0)), os.environ.get("OMP_NUM_THREADS", "none")
-
-
 def worker_task(needs: fo.Needs | None) -> fo.Task:
+    def seen(_: object) -> tuple[int, str]:
+        return len(os.sched_getaffinity(0)), os.environ.get("OMP_NUM_THREADS", "none")
+
     ports = {"iport_nametypes": fo.int64, "oport_nametypes": fo.any_}
-    return fo.task({"task_name": "seen", "fun": lambda _: seen(), **ports}, needs=needs)
+    return fo.task({"task_name": "seen", "fun": seen, **ports}, needs=needs)
 
 
 @pytest.mark.parametrize("cores", sorted({1, CORES}))

@@ -10,6 +10,7 @@ from typing import Literal
 import pytest
 
 import flowos as fo
+from tests.integration.flow.kept_tasks import cached, plain
 
 Way = Literal["thread", "process", "inline"]
 WAYS: tuple[Way, ...] = ("thread", "process", "inline")
@@ -19,24 +20,10 @@ def lines(file: Path) -> list[str]:
     return file.read_text().splitlines()
 
 
-@fo.task
-def plain(x: fo.int64, log: fo.str_) -> fo.int64:
-    with Path(log).open("a") as file:
-        file.write(f"{x}\n")
-    return x * 10
-
-
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache/flowos/results"
-
-
-@fo.task(cache=True)
-def cached(x: fo.int64, log: fo.str_) -> fo.int64:
-    with Path(log).open("a") as file:
-        file.write(f"{x}\n")
-    return x + 1
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -1,7 +1,5 @@
 """Tasks that could do with one thing or another: 1 GPU, else 2 cores."""
 
-import os
-import time
 from pathlib import Path
 
 import pytest
@@ -12,9 +10,9 @@ from flowos.engine._waiting_tasks import waiting_tasks
 from flowos.model import Ask, Pool, Port
 from tests.contract.test_providers import flow_of
 from tests.integration.conftest import Flowos
+from tests.integration.flow.device_tasks import EITHER, seen
 from tests.waiting import comes
 
-EITHER = (fo.Needs(gpus=1), fo.Needs(cores=2))
 WORDS = ["sh", "-c", 'echo "$CUDA_VISIBLE_DEVICES/$OMP_NUM_THREADS"']
 
 
@@ -25,12 +23,6 @@ def pool(gpus: int, cores: int = 4) -> Pool:
 def waits(go: Path, name: str) -> Port:
     words = ["sh", "-c", f'{WORDS[2]}; until test -e "$0"; do sleep 0.01; done', go]
     return fo.command(words, stdout="said", needs=EITHER, name=name)()  # type: ignore[no-any-return]
-
-
-@fo.task(needs=EITHER)
-def seen(_: fo.int64) -> fo.str_:
-    time.sleep(0.01)
-    return os.environ["CUDA_VISIBLE_DEVICES"]
 
 
 @pytest.fixture(autouse=True)

@@ -12,54 +12,26 @@ import pytest
 
 import flowos as fo
 from flowos.engine import Event
+from tests.integration.flow.control_tasks import (
+    VECTOR,
+    add,
+    at_least,
+    count_lines,
+    divide,
+    ends_at_one,
+    even,
+    half,
+    integer,
+    mean_again,
+    mean_of_neighbours,
+    minus_one,
+    smoothed,
+    thrice_plus_one,
+    tiny,
+)
 
 Way = Literal["thread", "process", "inline"]
 WAYS: tuple[Way, ...] = ("thread", "inline", "process")
-VECTOR = fo.array(fo.float64, (None,))
-
-
-@fo.task
-def add(x: fo.int64, y: fo.int64) -> fo.int64:
-    return x + y
-
-
-@fo.task
-def half(x: fo.int64) -> fo.int64:
-    return x // 2
-
-
-@fo.task(retries=1)
-def minus_one(x: fo.int64) -> fo.int64:
-    return x - 1
-
-
-@fo.task
-def divide(x: fo.int64, y: fo.int64) -> tuple[fo.int64, fo.int64]:
-    return divmod(x, y)
-
-
-@fo.task
-def even(x: fo.int64) -> bool:
-    return x % 2 == 0
-
-
-@fo.task
-def tiny(x: fo.int64) -> bool:
-    return x <= 1
-
-
-@fo.task
-def thrice_plus_one(x: fo.int64) -> fo.int64:
-    return 3 * x + 1
-
-
-@fo.task(retries=2)
-def ends_at_one(x: fo.int64) -> bool:
-    return x == 1
-
-
-def integer(name: str = "x") -> Any:
-    return fo.flow_input(name, fo.int64)
 
 
 def collatz(done: fo.Task = tiny, **how: Any) -> fo.Flow:
@@ -191,22 +163,6 @@ def test_100_000_rounds_in_a_worker_process_are_one_message() -> None:
         assert s.run(2**40) == [0]
 
 
-def smoothed(values: Any) -> VECTOR:  # type: ignore[valid-type]
-    found = values.copy()
-    found[1:-1] = (found[:-2] + found[2:]) / 2
-    return found  # type: ignore[no-any-return]
-
-
-@fo.task
-def mean_of_neighbours(values: VECTOR) -> VECTOR:  # type: ignore[valid-type]
-    return smoothed(values)
-
-
-@fo.task(retries=1)
-def mean_again(values: VECTOR) -> VECTOR:  # type: ignore[valid-type]
-    return smoothed(values)
-
-
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("body", [mean_of_neighbours, mean_again])
 def test_arrays_go_from_round_to_round(way: Way, body: fo.Task) -> None:
@@ -222,16 +178,6 @@ append = fo.command(
     ["sh", "-c", 'cat "$1" > "$2"; echo line >> "$2"', "sh", fo.In("text"), fo.Out("longer")],
     name="append",
 )
-
-
-@fo.task
-def count_lines(path: fo.File) -> fo.int64:
-    return len(Path(path).read_text().splitlines())
-
-
-@fo.task
-def at_least(count: fo.int64, most: fo.int64) -> bool:
-    return count >= most
 
 
 @pytest.mark.parametrize("way", WAYS)

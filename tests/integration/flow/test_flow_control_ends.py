@@ -1,59 +1,31 @@
 """How loops end that fail, are killed or are stopped: the error names task and round."""
 
 import os
-import signal
 import subprocess
 import sys
 import threading
-import time
 import weakref
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 
 import flowos as fo
+from tests.integration.flow.control_tasks import (
+    add,
+    dies_at,
+    fails_at,
+    fails_twice_at,
+    half,
+    integer,
+    minus_one,
+    sleeps_at,
+    tiny,
+    wrong_at_two,
+)
 
 Way = Literal["thread", "process", "inline"]
 WAYS: tuple[Way, ...] = ("thread", "inline", "process")
-
-
-@fo.task
-def add(x: fo.int64, y: fo.int64) -> fo.int64:
-    return x + y
-
-
-@fo.task
-def half(x: fo.int64) -> fo.int64:
-    return x // 2
-
-
-@fo.task(retries=1)
-def minus_one(x: fo.int64) -> fo.int64:
-    return x - 1
-
-
-@fo.task
-def tiny(x: fo.int64) -> bool:
-    return x <= 1
-
-
-def integer(name: str = "x") -> Any:
-    return fo.flow_input(name, fo.int64)
-
-
-@fo.task
-def fails_at(x: fo.int64, where: fo.int64) -> fo.int64:
-    if x == where:
-        raise ValueError(f"not {where}")
-    return x + 1
-
-
-@fo.task(retries=1)
-def fails_twice_at(x: fo.int64, where: fo.int64) -> fo.int64:
-    if x == where:
-        raise ValueError(f"not {where}")
-    return x + 1
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -88,11 +60,6 @@ def test_a_loop_that_is_not_done_says_so_with_its_last_values(way: Way, body: fo
     assert isinstance(results[1].error, fo.RoundLimitExceeded)
 
 
-@fo.task
-def wrong_at_two(x: fo.int64) -> fo.int64:
-    return "two" if x == 2 else x + 1  # type: ignore[return-value]
-
-
 @pytest.mark.parametrize("way", WAYS)
 def test_a_result_that_its_port_refuses_is_named_with_its_round(way: Way) -> None:
     with (
@@ -106,13 +73,6 @@ def test_a_result_that_its_port_refuses_is_named_with_its_round(way: Way) -> Non
     )
 
 
-@fo.task
-def dies_at(x: fo.int64, where: fo.int64) -> fo.int64:
-    if x == where:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return x + 1
-
-
 def test_a_worker_that_is_gone_is_named_with_task_and_round() -> None:
     flow = fo.flow_output(fo.loop(dies_at, 0, where=integer("at"), max_rounds=5))
     with fo.slice(flow, workers="process") as s:
@@ -121,13 +81,6 @@ def test_a_worker_that_is_gone_is_named_with_task_and_round() -> None:
         assert str(caught.value).startswith("task 'loop/dies_at': its worker process is gone")
         assert str(caught.value).endswith("; round 3 of 'loop'")
         assert s.run(9) == [5]
-
-
-@fo.task(limit_seconds=0.3)
-def sleeps_at(x: fo.int64, where: fo.int64) -> fo.int64:
-    if x == where:
-        time.sleep(60)
-    return x + 1
 
 
 def test_a_time_limit_holds_for_the_task_and_not_for_the_loop() -> None:

@@ -1,7 +1,5 @@
 """Tasks that need devices besides CPUs: variables say which they have, and they share none."""
 
-import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,9 +9,7 @@ import flowos as fo
 from flowos.engine import HeldSlice, Provider, SliceOptions, provider_of
 from flowos.model import Ask, Pool
 from tests.contract.test_providers import flow_of
-
-NAMES = ("FLOWOS_DEVICES_FPGA", "FLOWOS_DEVICES_NIC_2")
-FPGA = fo.Needs(devices={"fpga": 1})
+from tests.integration.flow.fpga_tasks import FPGA, all_of_them, alone_at_it, without
 
 
 @pytest.fixture
@@ -25,26 +21,6 @@ def provider() -> Provider:
 def held(provider: Provider) -> Iterator[HeldSlice]:
     with HeldSlice(provider, Ask(devices={"fpga": 1}), SliceOptions()) as s:
         yield s
-
-
-@fo.task(needs=FPGA)
-def alone_at_it(folder: fo.str_) -> fo.str_:
-    """Fails if another task has the same device meanwhile."""
-    at = Path(folder, os.environ["FLOWOS_DEVICES_FPGA"])
-    at.touch(exist_ok=False)
-    time.sleep(0.02)
-    at.unlink()
-    return at.name
-
-
-@fo.task
-def without(_: fo.str_) -> fo.str_:
-    return " ".join(os.environ.get(name, "none") for name in NAMES)
-
-
-@fo.task(needs=fo.Needs(devices={"fpga": 2, "nic-2": 1}))
-def all_of_them(_: fo.str_) -> fo.str_:
-    return " ".join(os.environ[name] for name in NAMES)
 
 
 ALONE, WITHOUT = flow_of(alone_at_it, fo.str_), flow_of(without, fo.str_)

@@ -1,6 +1,5 @@
 """Tasks that need GPUs: variables say which they have, and they share none."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,30 +12,10 @@ from flowos.engine._waiting_tasks import waiting_tasks
 from flowos.model import Ask, Pool
 from tests.contract.test_providers import flow_of
 from tests.integration.conftest import Flowos
+from tests.integration.flow.device_tasks import CUDA, ONE, TWO, alone_on_it, on_both, without
 from tests.waiting import comes
 
 POOL = Pool(name="g", kind="fake", cores=4, gres="gpu:2")
-CUDA = "CUDA_VISIBLE_DEVICES"
-ONE, TWO = fo.Needs(gpus=1), fo.Needs(gpus=2)
-
-
-@fo.task(needs=ONE)
-def alone_on_it(folder: fo.str_) -> fo.str_:
-    """Fails if another task has the same GPU meanwhile. Also which process it ran in."""
-    at = Path(folder, os.environ[CUDA])
-    at.touch(exist_ok=False)
-    at.unlink()
-    return f"{at.name} {os.getpid()}"
-
-
-@fo.task(needs=TWO)
-def on_both(_: fo.str_) -> fo.str_:
-    return f"{os.environ[CUDA]} {os.getpid()}"
-
-
-@fo.task
-def without(_: fo.str_) -> fo.str_:
-    return f"{os.environ.get(CUDA, 'none')} {os.getpid()}"
 
 
 def test_no_two_tasks_have_the_same_gpu_at_once(tmp_path: Path) -> None:

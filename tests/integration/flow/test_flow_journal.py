@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import flowos as fo
+from tests.integration.flow.kept_tasks import identity, logged
 
 SWEEP = Path(__file__).parents[3] / "examples/sweep.py"
 Way = Literal["thread", "process", "inline"]
@@ -24,13 +25,6 @@ VECTOR = fo.array(fo.float64, (None,))
 
 def lines(file: Path) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
-
-
-@fo.task
-def logged(x: fo.int64, log: fo.str_) -> fo.int64:
-    with Path(log).open("a") as file:
-        file.write(f"{x}\n")
-    return x * 10
 
 
 @fo.task
@@ -199,11 +193,6 @@ def test_what_has_no_digest_is_refused_when_the_slice_is_made(tmp_path: Path) ->
         "digest (cannot pickle '_thread.lock' object); make it an input, or leave it out with "
         "cache='v1', a text to be changed by hand, or the task with cache=False"
     )
-
-
-@fo.task
-def identity(x: fo.any_) -> fo.any_:
-    return x
 
 
 def test_a_value_without_a_digest_is_refused_by_name(tmp_path: Path) -> None:

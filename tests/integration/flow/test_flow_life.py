@@ -16,34 +16,13 @@ import pytest
 
 import flowos as fo
 from flowos.model import flow_input
+from tests.integration.flow.number_tasks import add, begins, integer, nap
 from tests.waiting import PATIENCE_SECONDS, comes
 
 Way = Literal["thread", "process", "inline"]
 WAYS: tuple[Way, ...] = ("thread", "inline", "process")
 SECONDS = float(f"300.{os.getpid()}")
 """No other process of this machine sleeps just as long."""
-
-
-@fo.task
-def add(x: fo.int64, y: fo.int64) -> fo.int64:
-    return x + y
-
-
-@fo.task
-def nap(seconds: fo.float64) -> fo.float64:
-    time.sleep(seconds)
-    return seconds
-
-
-@fo.task
-def begins(seconds: fo.float64, path: fo.str_) -> fo.float64:
-    """The first of a flow: whoever waits for the file knows that it runs."""
-    Path(path).touch()
-    return seconds
-
-
-def integer(name: str = "a") -> Any:
-    return flow_input(name, fo.int64)
 
 
 def helpers() -> list[str]:

@@ -10,28 +10,10 @@ import pytest
 
 import flowos as fo
 from flowos.engine.workers.worker import Channel
-from flowos.model import flow_input
+from tests.integration.flow.number_tasks import add, integer, invert, tree
 
 Way = Literal["thread", "process", "inline"]
 WAYS: tuple[Way, ...] = ("thread", "inline", "process")
-
-
-@fo.task
-def add(x: fo.int64, y: fo.int64) -> fo.int64:
-    return x + y
-
-
-def integer(name: str = "a") -> Any:
-    return flow_input(name, fo.int64)
-
-
-def tree(leaves: int = 64) -> fo.Flow:
-    """Joins in pairs, so that most stages wait for two others."""
-    a = integer()
-    row = [add(a, i) for i in range(leaves)]
-    while len(row) > 1:
-        row = [add(x, y) for x, y in zip(row[::2], row[1::2], strict=True)]
-    return fo.flow_output(row[0])
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -110,11 +92,6 @@ def test_what_came_before_an_error_is_given_first_also_in_batches(way: Way) -> N
             with pytest.raises(fo.TaskFailed, match="given x = 0"):
                 next(results)
             assert list(results) == []
-
-
-@fo.task
-def invert(x: fo.int64) -> fo.int64:
-    return 1000 // x
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -11,26 +11,10 @@ from typing import Any, Literal
 import pytest
 
 import flowos as fo
+from tests.integration.flow.retry_tasks import BAD, counted, fails, half, picky, same, succeeds_at
 
 Way = Literal["thread", "process", "inline"]
 WAYS: tuple[Way, ...] = ("thread", "inline", "process")
-
-
-def counted(folder: str, name: object) -> int:
-    """How often it was called with this name, over processes too."""
-    with Path(folder, str(name)).open("a") as file:
-        file.write("x")
-    return len(Path(folder, str(name)).read_text())
-
-
-def succeeds_at(third: int) -> Any:
-    def fun(folder: str, item: Any) -> Any:
-        attempt = counted(folder, item)
-        if attempt < third:
-            raise ConnectionError(f"not yet: {attempt}")
-        return attempt
-
-    return fun
 
 
 def made(fun: Any, **options: Any) -> Any:
@@ -50,10 +34,6 @@ def two(fun: Any, way: Way, **options: Any) -> Any:
     before, after = fo.task(same)(item), made(fun, **options)
     flow = fo.flow_output(after(folder, before), fo.task(same)(after(folder, "other")))
     return fo.slice(flow, workers=way, cores=2)
-
-
-def same(x: fo.any_) -> fo.any_:
-    return x
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -159,15 +139,6 @@ def test_events_say_which_attempt_it_is(tmp_path: Path) -> None:
     ]
 
 
-BAD = {7, 8, 9, 100, 255, 256, 300, 511, 512, 513, 700, 998, 999}
-
-
-def fails(folder: str, item: Any) -> Any:  # noqa: ARG001
-    if item in BAD:
-        raise ValueError(f"bad {item}")
-    return item * 2
-
-
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("opened", [one, two])
 def test_a_map_of_a_thousand_of_which_thirteen_fail(way: Way, opened: Any, tmp_path: Path) -> None:
@@ -189,10 +160,6 @@ def test_a_map_of_a_thousand_of_which_thirteen_fail(way: Way, opened: Any, tmp_p
                 with pytest.raises(fo.TaskFailed, match=f"item {i}: "):
                     result.get()
         assert s.run(folder, 1)[0] == 2
-
-
-def picky(folder: str, item: Any) -> Any:
-    return "other" if item == "other" else fails(folder, item)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -264,10 +231,6 @@ def test_values_that_are_refused_fail_where_they_stand(way: Way) -> None:
     assert str(results[2].error).startswith(
         "item 2: run: flow 'flow' takes 1 argument (x), 2 given"
     )
-
-
-def half(x: fo.float64) -> fo.float64:
-    return x / 2
 
 
 @pytest.mark.parametrize("way", WAYS)

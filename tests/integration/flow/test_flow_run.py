@@ -12,20 +12,11 @@ from numpy.typing import NDArray
 import flowos as fo
 from flowos.engine import Event
 from flowos.model import PortType, flow_input
+from tests.integration.flow.number_tasks import add, divide, integer, tree
 
 Way = Literal["thread", "process", "inline"]
 WAYS: tuple[Way, ...] = ("thread", "inline", "process")
 Vector = Annotated[NDArray[np.float64], fo.array(fo.float64, (None,))]
-
-
-@fo.task
-def add(x: fo.int64, y: fo.int64) -> fo.int64:
-    return x + y
-
-
-@fo.task
-def divide(x: fo.int64, y: fo.int64) -> tuple[fo.int64, fo.int64]:
-    return divmod(x, y)
 
 
 @fo.task
@@ -38,10 +29,6 @@ def total(values: Vector) -> fo.float64:
     return float(values.sum())
 
 
-def integer(name: str = "a") -> Any:
-    return flow_input(name, fo.int64)
-
-
 def wide(count: int = 1000) -> fo.Flow:
     a = integer()
     return fo.flow_output(*(add(a, i) for i in range(count)))
@@ -52,15 +39,6 @@ def deep(count: int = 1000) -> fo.Flow:
     for _ in range(count):
         port = add(port, 1)
     return fo.flow_output(port)
-
-
-def tree(leaves: int = 64) -> fo.Flow:
-    """Joins in pairs, so that most stages wait for two others."""
-    a = integer()
-    row = [add(a, i) for i in range(leaves)]
-    while len(row) > 1:
-        row = [add(x, y) for x, y in zip(row[::2], row[1::2], strict=True)]
-    return fo.flow_output(row[0])
 
 
 @pytest.mark.parametrize("way", WAYS)

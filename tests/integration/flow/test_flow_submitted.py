@@ -4,46 +4,18 @@ import asyncio
 import concurrent.futures
 import contextlib
 import gc
-import os
 import threading
-import time
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 
 import flowos as fo
+from tests.integration.flow.submitted_tasks import add, invert, sleep, wait_for
 from tests.waiting import PATIENCE_SECONDS, comes
 
 Way = Literal["thread", "process", "inline"]
 WAYS: tuple[Way, ...] = ("thread", "inline", "process")
-
-
-@fo.task
-def invert(x: fo.int64) -> fo.int64:
-    return 100 // x
-
-
-@fo.task
-def add(x: fo.int64, y: fo.int64) -> fo.int64:
-    return x + y
-
-
-@fo.task
-def wait_for(path: fo.str_) -> fo.str_:
-    Path(f"{path}.begun").touch()
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not Path(path).exists():
-        assert time.monotonic() < until
-        time.sleep(0.005)
-    return path
-
-
-@fo.task
-def sleep(seconds: fo.float64, path: fo.str_) -> fo.float64:
-    Path(path).write_text(str(os.getpid()))
-    time.sleep(seconds)
-    return seconds
 
 
 def integer(name: str = "a") -> Any:

@@ -7,21 +7,7 @@ import flowos as fo
 from flowos.engine import HeldSlice, SliceOptions, provider_of
 from flowos.model import Ask, Pool
 from tests.contract.test_providers import flow_of
-from tests.waiting import comes
-
-
-@fo.task
-def pid_once_there(path: fo.str_) -> fo.int64:
-    assert comes(Path(path).exists)
-    return os.getpid()
-
-
-@fo.task
-def meets(name: fo.str_) -> fo.int64:
-    """Until two others are there."""
-    Path(name).touch()
-    assert comes(lambda: len(list(Path(name).parent.iterdir())) == 3)
-    return os.getpid()
+from tests.integration.flow.node_tasks import meets, pid_once_there
 
 
 def on(nodes: int) -> HeldSlice:

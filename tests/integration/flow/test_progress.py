@@ -10,28 +10,9 @@ import pytest
 
 import flowos as fo
 from flowos.model import Progress
+from tests.integration.flow.slow_tasks import add, fast, odd, slow
 
 Way = Literal["thread", "process", "inline"]
-
-
-@fo.task
-def slow(n: fo.int64) -> fo.int64:
-    time.sleep(0.05)
-    return n
-
-
-@fo.task
-def add(a: fo.int64, b: fo.int64) -> fo.int64:
-    time.sleep(0.05)
-    return a + b
-
-
-@fo.task
-def odd(n: fo.int64) -> fo.int64:
-    time.sleep(0.02)
-    if n % 2:
-        raise ValueError("odd")
-    return n
 
 
 def number() -> Any:
@@ -195,11 +176,6 @@ def test_at_most_ten_times_a_second_and_nothing_of_what_is_short(seen: Seen) -> 
         for i in range(200):
             s.run(i)
     assert len(seen) <= 4  # a busy machine may make one run of them long
-
-
-@fo.task
-def fast(n: fo.int64) -> fo.int64:
-    return n
 
 
 def test_runs_of_many_threads_are_counted(seen: Seen) -> None:

@@ -2,29 +2,22 @@
 
 import json
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
 import flowos as fo
 from flowos.engine import Journal, KeptResult
+from tests.integration.conftest import called_here
 
-FLOWOS = str(Path(sys.executable).with_name("flowos"))
 DAY_SECONDS = 86400.0
 
 
-def results(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [FLOWOS, "results", *words],
-        cwd=folder,
-        env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache")},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+def results(folder: Path, *words: str) -> "CompletedProcess[str]":
+    variables = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
+    return called_here(["results", *words], folder, variables)
 
 
 @pytest.fixture

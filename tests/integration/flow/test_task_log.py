@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import flowos as fo
+from tests.integration.conftest import called_here
 
 FLOWOS = str(Path(sys.executable).with_name("flowos"))
 Way = Literal["thread", "process", "inline"]
@@ -39,7 +40,7 @@ def flow() -> fo.Flow:
 
 
 def show(*words: str | Path) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([FLOWOS, "show", *words], capture_output=True, text=True, timeout=60)
+    return called_here(["show", *map(str, words)], Path.cwd(), dict(os.environ))
 
 
 @pytest.mark.parametrize("way", ["thread", "process", "inline"])
@@ -294,6 +295,7 @@ def test_what_is_written_is_written_whole_or_said(tmp_path: Path, option: str) -
         assert len(done.stderr.splitlines()) == 1
     done = show(log, "--html", tmp_path / "out", "--trace", tmp_path / "out")
     assert (done.returncode, "name the same file" in done.stderr) == (2, True)
-    done = show(log, option, "/dev/stdout")
+    line = [FLOWOS, "show", log, option, "/dev/stdout"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=60)
     assert (done.returncode, len(done.stdout) > 100) == (0, True)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["link", "log"]

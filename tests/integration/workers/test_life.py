@@ -18,15 +18,8 @@ from flowos.engine.workers._process_lanes import ProcessLanes
 from flowos.plan import compile_flow
 from tests.waiting import PATIENCE_SECONDS
 
-from .shared import await_file, descendants, gone, one, same, task, tell_pid
-
-
-def sleeps(path: Any) -> Any:
-    """Long, but for a path of None; once it begins there is a file."""
-    if path is not None:
-        tell_pid(path)
-        time.sleep(300)
-    return path
+from .shared import await_file, descendants, gone, one, own_pid, same, task
+from .tasks import sleeps
 
 
 def once_begun(path: Path, act: Callable[[], object]) -> threading.Thread:
@@ -173,3 +166,26 @@ def test_close_during_a_run_that_no_kill_ends_gives_all_back_when_it_has_ended(
 
 def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_a_worker_waits_for_the_next_task_that_has_its_gpus() -> None:
+    schedule = compile_flow(fo.flow_output(task("pid", own_pid)(fo.flow_input("x", fo.any_))))
+    lanes = ProcessLanes(schedule, 1, around=Surroundings(node=here()))
+    (lane,) = lanes.lanes
+
+    def ran_on(*gpus: int) -> Any:
+        lane.bind((), (("gpu", gpus),))
+        return lane.run(schedule.stages, [[None]])[0][0]
+
+    try:
+        first, without, other = ran_on(0), ran_on(), ran_on(1)
+        assert len({first, without, other}) == 3
+        assert [ran_on(0), ran_on(), ran_on(1), ran_on()] == [first, without, other, without]
+        both = ran_on(0, 1)
+        assert gone({first, other})  # with what they hold on these GPUs
+        assert ran_on() == without
+        assert ran_on(0) not in (first, both)
+        assert gone({both})
+    finally:
+        lanes.close()
+    assert not descendants(os.getpid()) & {without}

@@ -1,6 +1,5 @@
 """Worker processes that are lost, or never come."""
 
-import ctypes
 import gc
 import os
 import signal
@@ -23,20 +22,7 @@ from flowos.plan import compile_flow
 from tests.waiting import PATIENCE_SECONDS
 
 from .shared import await_file, descendants, gone, one, same, task, tell_pid
-
-
-def die(how: object) -> object:
-    if how == "kill":
-        os.kill(os.getpid(), signal.SIGKILL)
-    elif how == "exit":
-        os._exit(3)
-    elif how == "segfault":
-        ctypes.string_at(0)
-    elif how == "segfault in a child's parent":
-        if os.fork() == 0:
-            time.sleep(300)
-        ctypes.string_at(0)
-    return how
+from .tasks import die, dies, raises
 
 
 @pytest.mark.parametrize(
@@ -134,14 +120,6 @@ def test_a_module_that_ends_the_worker_while_it_is_imported_is_told(
     ends: Any = __import__("ends")
     with one(ends.f) as s, pytest.raises(fo.WorkerLost, match=r"'only'.*while it loaded.*code 7"):
         s.run(1)
-
-
-def raises(x: Any) -> Any:
-    raise ValueError(x.shape)
-
-
-def dies(_: Any) -> Any:
-    os._exit(3)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,6 @@
 """Python tasks with a time limit: one that runs over it is ended, and all else goes on."""
 
-import contextlib
-import ctypes
-import itertools
 import os
-import signal
 import threading
 import time
 from pathlib import Path
@@ -17,8 +13,7 @@ import flowos as fo
 from tests.waiting import PATIENCE_SECONDS
 
 from .shared import await_file, descendants, gone, tell_pid
-
-LONG_SECONDS = 600.0
+from .tasks import LONG_SECONDS, work
 
 
 def limited(fun: Any, seconds: float = 0.3, **options: Any) -> Any:
@@ -37,28 +32,6 @@ def limited(fun: Any, seconds: float = 0.3, **options: Any) -> Any:
 def one(fun: Any, seconds: float = 0.3, **options: Any) -> Any:
     flow = fo.flow_output(limited(fun, seconds)(fo.flow_input("how", fo.any_)))
     return fo.slice(flow, workers="process", **{"cores": 1, **options})
-
-
-def work(how: object) -> object:
-    if how == "sleeps":
-        time.sleep(LONG_SECONDS)
-    elif how == "ignores TERM":
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        time.sleep(LONG_SECONDS)
-    elif how == "holds the interpreter in C":
-        signal.signal(signal.SIGTERM, lambda *_: None)
-        ctypes.PyDLL(None).sleep(int(LONG_SECONDS))
-    elif how == "computes":
-        sum(itertools.count())
-    elif how == "catches all":
-        while True:
-            with contextlib.suppress(BaseException):
-                time.sleep(LONG_SECONDS)
-    elif how == "has a child":
-        if os.fork() == 0:
-            time.sleep(LONG_SECONDS)
-        time.sleep(LONG_SECONDS)
-    return how
 
 
 @pytest.mark.parametrize(

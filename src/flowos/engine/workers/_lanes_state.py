@@ -3,6 +3,7 @@
 import os
 import threading
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 from flowos.engine.flow._inside import TaskFiles
@@ -11,9 +12,10 @@ from flowos.engine.launch._running import RunningProcess
 from flowos.engine.workers._blobs import pack
 from flowos.engine.workers._limits import limit_there
 from flowos.engine.workers._old_numpy import meet_old_names
+from flowos.engine.workers._spare_workers import SpareWorkers
 from flowos.engine.workers._values import Parcel, Slab, SlabPool, max_files
 from flowos.engine.workers._worker_output import Output
-from flowos.engine.workers._worker_process import OWNER_SHIFT, owners
+from flowos.engine.workers._worker_process import OWNER_SHIFT, WorkerProcess, owners
 from flowos.engine.workers._worker_program import WorkerProgram
 from flowos.engine.workers._worker_start import Start
 from flowos.model import Outcome
@@ -40,6 +42,7 @@ class LanesState:
         self.process = os.getpid()
         self.closed = False
         self.output = Output()
+        self.spares = SpareWorkers()
         self.leaving: deque[RunningProcess] = deque(maxlen=count * 4)
         self._lock = threading.Lock()
         self.max_files = max(1, max_files() // count)
@@ -68,6 +71,12 @@ class LanesState:
     def _take(self, size: int) -> tuple[int, Slab]:
         with self._lock:
             return self._pool.take(size)
+
+    def let_go(self, workers: Iterable[WorkerProcess]) -> None:
+        """Let them end by themselves."""
+        for worker in workers:
+            self.leaving.append(worker.running)  # first: a close on another thread sees it
+            worker.forget()
 
     def print_left(self, outcome: Outcome) -> None:
         """What a worker of another node had printed and could not send on any more."""

@@ -112,7 +112,9 @@ class ProcessLane:
         had, self._gpus = self._gpus, dict(devices).get("gpu", self._gpus)
         if self._gpus != had:  # a process sees the GPUs that it used first, whatever is set later
             with self._lock:
-                self._detach()
+                ours = had, self._worker, self._gpus
+                self._worker, ended = self._state.spares.exchange(*ours)
+                self._state.let_go(ended)
 
     def stop(self) -> None:
         with self._lock:
@@ -279,9 +281,8 @@ class ProcessLane:
     def _detach(self) -> WorkerProcess | None:
         worker = self._worker
         if worker is not None:
-            self._state.leaving.append(worker.running)  # first: a close on another thread sees it
+            self._state.let_go([worker])
             self._worker = None
-            worker.forget()
         return worker
 
     def _over_limit(
@@ -323,6 +324,7 @@ def _close(state: LanesState, lanes: Sequence[ProcessLane]) -> None:
     if os.getpid() != state.process:  # a forked child leaves its parent's workers alone
         return
     state.closed = True
+    state.let_go(state.spares.close())
     ended = [lane.end() for lane in lanes]
     for running in {*filter(None, ended), *state.leaving}:
         try:

@@ -38,9 +38,9 @@ _MODULES = (
     ("flowos.engine.workers", "_functions"),
     ("flowos.engine.workers", "_values"),
     ("flowos.engine.workers", "_worker_control"),
-    ("flowos.engine.workers", "_old_numpy"),
 )
 """What a worker needs of FlowOS, which need not be installed where it runs."""
+_IN_IMAGES = ("flowos.engine.workers", "_old_numpy")
 
 
 _TELL_SECONDS = 0.5
@@ -52,10 +52,10 @@ def _print_to(pipes: Sequence[int], stream: int, data: bytes) -> None:
 
 
 @cache
-def _modules() -> dict[str, bytes]:
+def _modules(in_image: bool) -> dict[str, bytes]:
     """Module -> marshalled code: the same Python version runs at the other end."""
     codes = {}
-    for package, name in _MODULES:
+    for package, name in (*_MODULES, _IN_IMAGES) if in_image else _MODULES:
         source = files(package).joinpath(f"{name}.py").read_text()
         full = f"{package}.{name}"
         codes[full] = marshal.dumps(compile(source, full, "exec", dont_inherit=True))
@@ -83,10 +83,11 @@ class WorkerProcess:
     def greet(self, pipes: Sequence[int], keep_bytes: int, max_files: int) -> None:
         """Make it ours: it prints to `pipes`. EOFError, OSError where it is gone."""
         first, limit = self._number << OWNER_SHIFT, limit_back(self._start.around.node)
+        in_image = self._start.around.in_image
         hello = {
             "pool": (first, keep_bytes, max_files, limit),
-            "modules": _modules(),
-            "in_image": self._start.around.in_image,
+            "modules": _modules(in_image),
+            "in_image": in_image,
         }
         if isinstance(self._channel, StreamChannel):
             self._channel.on_output = partial(_print_to, pipes)
