@@ -2,12 +2,15 @@
 PY := .venv/bin
 PURE := model plan drivers probes report
 C_FILES = $(shell git ls-files 'src/*.c' 'src/*.cpp' 'src/*.h' 'bind/*.cpp' 'bind/*.h' 'tests/native/*.h' 'benchmarks/*.c' 'tests/native/*.c' 'tests/native/*.cpp' 'benchmarks/*.cpp' 'benchmarks/*.h')
-# Tests at a time: most of what they do is to wait for what they started.
+# Tests at a time: most of what those with real programs do is to wait for what they started.
 TOGETHER := -n 3 --dist worksteal
+UNITS_TOGETHER := -n 2 --dist worksteal
 # What tools/setup unpacked because installing it would switch or start something.
 export PATH := $(PATH):$(CURDIR)/.deps/debian/usr/bin:$(CURDIR)/.deps/debian/bin
 # What mypy has checked, by content: of all checkouts.
 export MYPY_CACHE_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/flowos/mypy
+# Images of Python set it: each process that a test starts would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: measure test test-environments test-cluster check test-native mutants bench clean
 
@@ -21,7 +24,7 @@ ifdef ARGS
 	$(PY)/pytest $(ARGS)
 else
 	@tools/setup check
-	$(PY)/pytest $(TOGETHER) $(foreach room,$(PURE),--cov=flowos.$(room)) --cov-branch \
+	$(PY)/pytest $(UNITS_TOGETHER) $(foreach room,$(PURE),--cov=flowos.$(room)) --cov-branch \
 	  --cov-report=term-missing:skip-covered --cov-fail-under=100 tests/unit tests/contract
 	@tools/setup test
 	$(PY)/pytest $(TOGETHER) tests/integration

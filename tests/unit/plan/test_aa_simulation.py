@@ -11,8 +11,8 @@ from random import Random
 
 import numpy as np
 import pytest
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from flowos.model import Case, Design
 from flowos.plan import NoiseModel, SimulatedMachine, Stalls, compare, simulate
@@ -148,7 +148,7 @@ def test_where_a_rhythm_begins_is_drawn_of_the_whole_circle() -> None:
     noise = replace(STILL, sine=0.03, sine_turns=4.0)
     waves = [logs(noise, 2, seed) for seed in range(400)]
     phases = [math.atan2(-second, first) % math.tau for first, second in waves]
-    assert stats.kstest(phases, stats.uniform(0, math.tau).cdf).pvalue > 0.01
+    assert scipy.stats.kstest(phases, scipy.stats.uniform(0, math.tau).cdf).pvalue > 0.01
 
 
 def test_a_rhythm_has_eight_turns_where_nothing_else_is_said() -> None:
@@ -191,14 +191,14 @@ def test_noise_that_remembers_is_an_autoregression() -> None:
 def test_a_regime_lasts_as_long_as_is_said(seconds: float) -> None:
     slow = logs(replace(STILL, regime=1.5, regime_seconds=seconds), 4000) > 0
     switches = sum(a != b for a, b in pairwise(slow))
-    assert stats.binomtest(switches, 3999, 1 - math.exp(-2.0 / seconds)).pvalue > 0.01
+    assert scipy.stats.binomtest(switches, 3999, 1 - math.exp(-2.0 / seconds)).pvalue > 0.01
 
 
 def test_as_many_turns_stall_as_is_said() -> None:
     machine = SimulatedMachine(1)
     drawn = [machine.stalled(Stalls(share=0.1, factor=2.0)) for _ in range(2000)]
     assert set(drawn) == {1.0, 2.0}
-    assert stats.binomtest(drawn.count(2.0), 2000, 0.1).pvalue > 0.01
+    assert scipy.stats.binomtest(drawn.count(2.0), 2000, 0.1).pvalue > 0.01
 
 
 def test_the_noise_of_a_machine_is_by_default_what_was_measured() -> None:
@@ -206,11 +206,11 @@ def test_the_noise_of_a_machine_is_by_default_what_was_measured() -> None:
     plain = NoiseModel()
     tailed = replace(plain, wander=0, spikes=0, regime=1)
     tails = logs(tailed, 8000) / 0.03
-    assert stats.kstest(tails, stats.t(4).cdf).pvalue > 0.01
+    assert scipy.stats.kstest(tails, scipy.stats.t(4).cdf).pvalue > 0.01
     far = int((abs(tails) > 4).sum())
-    assert stats.binomtest(far, 8000, 2 * stats.t(4).sf(4)).pvalue > 0.01
+    assert scipy.stats.binomtest(far, 8000, 2 * scipy.stats.t(4).sf(4)).pvalue > 0.01
     spikes = logs(replace(plain, spread=0, wander=0, regime=1), 8000)
-    assert stats.binomtest(int((spikes > 0).sum()), 8000, 0.02).pvalue > 0.01
+    assert scipy.stats.binomtest(int((spikes > 0).sum()), 8000, 0.02).pvalue > 0.01
     assert spikes[spikes > 0].mean() == pytest.approx(0.15, rel=0.2)
     assert abs(logs(replace(plain, spread=0, spikes=0, regime=1), 400)).max() == pytest.approx(
         0.03, rel=0.1
@@ -218,7 +218,7 @@ def test_the_noise_of_a_machine_is_by_default_what_was_measured() -> None:
     slow = logs(replace(plain, spread=0, spikes=0, wander=0), 4000)
     assert set(np.exp(slow).round(9)) == {1.0, 1.5}
     switches = sum(a != b for a, b in pairwise(slow))
-    assert stats.binomtest(switches, 3999, 1 - math.exp(-2.0 / 180)).pvalue > 0.01
+    assert scipy.stats.binomtest(switches, 3999, 1 - math.exp(-2.0 / 180)).pvalue > 0.01
 
 
 class Order(dict[Case, float]):
