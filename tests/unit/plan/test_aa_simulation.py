@@ -1,6 +1,7 @@
 """The promises of a comparison, on a machine whose truth is known.
 
-`benchmarks/aa.py` prints these rates with their intervals, for more kinds of noise.
+`benchmarks/aa.py` prints these rates with their intervals, for more kinds of noise. Here are as few
+trials as show a gross fault, with bounds that what is right passes whatever its seeds are.
 """
 
 import math
@@ -30,22 +31,22 @@ def answer(machine: SimulatedMachine, true_ratio: float) -> str:
 
 
 @pytest.mark.no_cover
-def test_of_a_thousand_equal_pairs_at_most_one_in_twenty_is_called_different() -> None:
+def test_of_equal_pairs_at_most_one_in_twenty_is_called_different() -> None:
     spreads = (0.02, 0.03, 0.04)
     answers = Counter(
         answer(SimulatedMachine(seed, NoiseModel(spread=spreads[seed % 3])), 1.0)
-        for seed in range(1000)
+        for seed in range(400)
     )
-    assert answers["slower"] + answers["faster"] <= 50
+    assert answers["slower"] + answers["faster"] <= 20  # 6 expected
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize("spread", [0.02, 0.03, 0.04])
-def test_a_slowdown_of_five_percent_is_found_nine_times_in_ten(spread: float) -> None:
+@pytest.mark.parametrize(("spread", "trials"), [(0.02, 50), (0.03, 50), (0.04, 200)])
+def test_a_slowdown_of_five_percent_is_found_nine_times_in_ten(spread: float, trials: int) -> None:
     answers = Counter(
-        answer(SimulatedMachine(seed, NoiseModel(spread=spread)), 1.05) for seed in range(200)
+        answer(SimulatedMachine(seed, NoiseModel(spread=spread)), 1.05) for seed in range(trials)
     )
-    assert answers["slower"] >= 180
+    assert answers["slower"] >= 0.9 * trials
 
 
 @pytest.mark.no_cover
@@ -54,19 +55,17 @@ def test_a_switch_of_regime_is_not_called_a_difference() -> None:
         moment = Random(seed).uniform(0, MACHINE_SECONDS / 4)
         return SimulatedMachine(seed, NoiseModel(spread=0.02), switches=(moment,))
 
-    answers = Counter(answer(switched(seed), 1.0) for seed in range(300))
-    assert answers["slower"] + answers["faster"] <= 15
-    assert answers["equal"] >= 240  # a switch looks like a stall: 12 % stay inconclusive
+    answers = Counter(answer(switched(seed), 1.0) for seed in range(150))
+    assert answers["slower"] + answers["faster"] <= 10  # 2 expected
+    assert answers["equal"] >= 110  # a switch looks like a stall: 12 % stay inconclusive
 
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("period", [4 / 3, 8 / 3, 4, 16 / 3, 8])
 def test_a_rhythm_of_the_machine_is_not_called_a_difference(period: float) -> None:
     noise = replace(PURE, spread=0.005, sine=0.03, sine_turns=period)
-    answers = Counter(answer(SimulatedMachine(seed, noise), 1.0) for seed in range(400))
-    assert (
-        answers["slower"] + answers["faster"] <= 28
-    )  # 5 % expected at most; 7 % by chance once in 50
+    answers = Counter(answer(SimulatedMachine(seed, noise), 1.0) for seed in range(100))
+    assert answers["slower"] + answers["faster"] <= 18  # 5 expected; with a fixed order 60
 
 
 def test_a_machine_is_slower_from_one_switch_to_the_next() -> None:

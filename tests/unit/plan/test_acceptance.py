@@ -63,7 +63,9 @@ def test_a_baseline_has_the_median_the_spread_and_the_tolerance_that_follows() -
     assert found.median == pytest.approx(41e9)
     assert found.spread == pytest.approx(math.expm1(scipy.stats.tstd(logs)), rel=1e-5)
     scale = scipy.stats.tstd(logs) * math.sqrt(1 + math.pi / 10)
-    assert found.tolerance == pytest.approx(math.expm1(scipy.stats.t.isf(0.05, 4) * scale), rel=1e-5)
+    assert found.tolerance == pytest.approx(
+        math.expm1(scipy.stats.t.isf(0.05, 4) * scale), rel=1e-5
+    )
     assert (found.runs, found.machines, found.disturbed) == (5, 1, False)
     assert tolerance_of(found, 5, 0.05) == pytest.approx(found.tolerance, rel=1e-4)
     assert tolerance_of(found, 10, 0.05) < found.tolerance

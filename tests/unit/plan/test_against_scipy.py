@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import assume, given
 from hypothesis import strategies as st
-import scipy
 
 from flowos.model import Case, Measurement, Sample, Verdict
 from flowos.plan import (
@@ -183,7 +183,9 @@ def test_turns_side_by_side_lie_apart_by_the_range_between_their_quartiles(
     found = a_round([0.0] * len(differences), differences, in_turns=True)
     low, high = scipy.stats.mstats.mquantiles(differences, [0.25, 0.75], alphap=0, betap=0)
     assert found.inner == pytest.approx(high - low, abs=1e-9)
-    expected = math.sqrt(math.pi / 2 / len(differences)) * (high - low) / (2 * scipy.stats.norm.ppf(0.75))
+    expected = (
+        math.sqrt(math.pi / 2 / len(differences)) * (high - low) / (2 * scipy.stats.norm.ppf(0.75))
+    )
     assert deviation_inside([found]) == pytest.approx(expected, rel=1e-4, abs=1e-9)
 
 

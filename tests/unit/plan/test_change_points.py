@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-import scipy
 
 from flowos.plan import number_changes
 from flowos.plan._change_points import Break, _limit, best_break, change_places

@@ -5,9 +5,9 @@ import random
 from statistics import NormalDist, fmean
 
 import pytest
+import scipy
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-import scipy
 
 from flowos.plan._intervals import student_tail
 from flowos.plan._new_run import new_run, with_runs
@@ -16,7 +16,9 @@ from flowos.plan._new_run import new_run, with_runs
 @settings(max_examples=40)
 @given(t=st.floats(0.01, 50), freedom=st.integers(1, 200))
 def test_the_tail_of_students_distribution(t: float, freedom: int) -> None:
-    assert student_tail(t, freedom) == pytest.approx(scipy.stats.t.sf(t, freedom), rel=1e-6, abs=1e-14)
+    assert student_tail(t, freedom) == pytest.approx(
+        scipy.stats.t.sf(t, freedom), rel=1e-6, abs=1e-14
+    )
 
 
 @settings(max_examples=40)

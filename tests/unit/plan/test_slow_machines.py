@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+import scipy
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-import scipy
 
 from flowos.plan import slow_machines
 from flowos.plan._intervals import wilson
