@@ -2,8 +2,9 @@
 PY := .venv/bin
 PURE := model plan drivers probes report
 C_FILES = $(shell git ls-files 'src/*.c' 'src/*.cpp' 'src/*.h' 'bind/*.cpp' 'bind/*.h' 'tests/native/*.h' 'benchmarks/*.c' 'tests/native/*.c' 'tests/native/*.cpp' 'benchmarks/*.cpp' 'benchmarks/*.h')
-# Tests at a time: most of what they do is to wait for what they started.
+# Tests at a time: most of what those with real programs do is to wait for what they started.
 TOGETHER := -n 3 --dist worksteal
+UNITS_TOGETHER := -n 2 --dist worksteal
 # What tools/setup unpacked because installing it would switch or start something.
 export PATH := $(PATH):$(CURDIR)/.deps/debian/usr/bin:$(CURDIR)/.deps/debian/bin
 # Set in many containers: every child would compile what it imports, PyTorch too, at each start.
@@ -23,7 +24,7 @@ ifdef ARGS
 	$(PY)/pytest $(ARGS)
 else
 	@tools/setup check
-	$(PY)/pytest $(TOGETHER) $(foreach room,$(PURE),--cov=flowos.$(room)) --cov-branch \
+	$(PY)/pytest $(UNITS_TOGETHER) $(foreach room,$(PURE),--cov=flowos.$(room)) --cov-branch \
 	  --cov-report=term-missing:skip-covered --cov-fail-under=100 tests/unit tests/contract
 	@tools/setup test
 	$(PY)/pytest $(TOGETHER) tests/integration

@@ -24,7 +24,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "patient", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("patient")  # a busy machine is no defect of what is tested
 
 # A shell that starts the tests in the background has Ctrl-C and Ctrl-\ ignored, also in their

@@ -9,7 +9,7 @@ Source: Hollander, Wolfe, Chicken: Nonparametric Statistical Methods (2014), sec
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate
 from statistics import fmean, median, stdev
 
@@ -39,9 +39,15 @@ def interval(values: Sequence[float], level: float, min_deviation: float = 0.0) 
 def student(values: Sequence[float], level: float, min_deviation: float = 0.0) -> Interval:
     """Mean of at least two values, with Student's interval."""
     centre = fmean(values)
-    deviation = max(stdev(values), min_deviation)
+    deviation = max(_deviation(tuple(values)), min_deviation)
     reach = student_quantile(level, len(values) - 1) * deviation / math.sqrt(len(values))
     return Interval(centre, centre - reach, centre + reach)
+
+
+@lru_cache(maxsize=16)
+def _deviation(values: tuple[float, ...]) -> float:
+    """Kept, as one comparison needs it at several levels: it computes with exact fractions."""
+    return stdev(values)
 
 
 @cache

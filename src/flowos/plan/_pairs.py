@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import fmean, median, quantiles
 
 from flowos.model import Pairs, Sample, lower_is_better
@@ -28,30 +29,33 @@ class Turns:
     in_turns: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Round:
-    """A whole round A B B A of two cases, or many such turns of two that ran side by side."""
+    """A whole round A B B A of two cases, or many such turns of two that ran side by side.
+
+    Without slots: what follows from its turns is asked for often, and computed once.
+    """
 
     at: RoundId
     base: Turns
     other: Turns
 
-    @property
+    @cached_property
     def differences(self) -> tuple[float, ...]:
         """Log ratio of each two neighbouring turns."""
-        return tuple(b - a for a, b in zip(self.base.logs, self.other.logs, strict=True))
+        return tuple([b - a for a, b in zip(self.base.logs, self.other.logs, strict=True)])
 
-    @property
+    @cached_property
     def lags(self) -> tuple[float, ...]:
         """The same for mean times: negative where other's turn lags, positive where base's does."""
-        return tuple(b - a for a, b in zip(self.base.means, self.other.means, strict=True))
+        return tuple([b - a for a, b in zip(self.base.means, self.other.means, strict=True)])
 
-    @property
+    @cached_property
     def log_ratio(self) -> float:
         """Median of the differences (robust against a few disturbed turns); of two, the mean."""
         return median(self.differences)
 
-    @property
+    @cached_property
     def inner(self) -> float:
         """Spread between turns of one case; side by side, interquartile range of the log ratios."""
         if self.in_turns:
@@ -128,14 +132,20 @@ def _turns(samples: Sequence[Sample], limits: NoiseThresholds) -> Turns:
     else:
         turns = [values for _, values in kept]
     return Turns(
-        logs=tuple(sign * math.log(median(values)) for values in turns),
-        means=tuple(_mean([sign * math.log(v) for v in values]) for values in turns),
+        logs=tuple([sign * math.log(_median(values)) for values in turns]),
+        means=tuple([_mean([sign * math.log(v) for v in values]) for values in turns]),
         marked=not all(undisturbed(s.state, limits) for s in samples),
         in_turns=in_turns,
     )
 
 
+def _median(values: Sequence[float]) -> float:
+    return values[0] if len(values) == 1 else median(values)
+
+
 def _mean(logs: Sequence[float]) -> float:
     """Log goodness of the mean of times with these log goodnesses; it does not overflow."""
     least = min(logs)
+    if len(logs) == 1:
+        return least
     return least - math.log(fmean([math.exp(least - value) for value in logs]))

@@ -85,9 +85,9 @@ def _verdicts(d: Design, seen: Sequence[Sample], limits: NoiseThresholds) -> tup
 
 def _of_design(d: Design, seen: Iterable[Sample]) -> tuple[Sample, ...]:
     seen = tuple(seen)
-    ours = {s.case for s in seen}
-    ours = {found for found in ours if any(_within(found, case) for case in d.cases)}
-    return tuple(s for s in seen if s.case in ours)
+    cases = {s.case for s in seen}
+    others = {found for found in cases if not any(_within(found, case) for case in d.cases)}
+    return tuple(s for s in seen if s.case not in others) if others else seen
 
 
 def _to_compare(d: Design, seen: Sequence[Sample], limits: NoiseThresholds) -> tuple[Case, ...]:

@@ -10,8 +10,6 @@ import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
-from moto.server import ThreadedMotoServer
-
 IMAGE = "ami-03cf127a"
 """One of those that moto has."""
 
@@ -23,6 +21,8 @@ class Ec2Server:
     """lose: words of a request, once, that is served and whose answer is lost."""
 
     def __init__(self) -> None:
+        from moto.server import ThreadedMotoServer  # late: a second
+
         logging.getLogger("werkzeug").setLevel(logging.WARNING)
         self.lose = b""
         self.lost = 0

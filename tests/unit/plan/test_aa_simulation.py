@@ -1,6 +1,7 @@
 """The promises of a comparison, on a machine whose truth is known.
 
-`benchmarks/aa.py` prints these rates with their intervals, for more kinds of noise.
+`benchmarks/aa.py` prints these rates with their intervals, for more kinds of noise. Here are as few
+trials as show a gross fault.
 """
 
 import math
@@ -11,8 +12,8 @@ from random import Random
 
 import numpy as np
 import pytest
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from flowos.model import Case, Design
 from flowos.plan import NoiseModel, SimulatedMachine, Stalls, compare, simulate
@@ -30,22 +31,22 @@ def answer(machine: SimulatedMachine, true_ratio: float) -> str:
 
 
 @pytest.mark.no_cover
-def test_of_a_thousand_equal_pairs_at_most_one_in_twenty_is_called_different() -> None:
+def test_of_equal_pairs_at_most_one_in_twenty_is_called_different() -> None:
     spreads = (0.02, 0.03, 0.04)
     answers = Counter(
         answer(SimulatedMachine(seed, NoiseModel(spread=spreads[seed % 3])), 1.0)
-        for seed in range(1000)
+        for seed in range(400)
     )
-    assert answers["slower"] + answers["faster"] <= 50
+    assert answers["slower"] + answers["faster"] <= 20  # 6 expected
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize("spread", [0.02, 0.03, 0.04])
-def test_a_slowdown_of_five_percent_is_found_nine_times_in_ten(spread: float) -> None:
+@pytest.mark.parametrize(("spread", "trials"), [(0.02, 50), (0.03, 50), (0.04, 200)])
+def test_a_slowdown_of_five_percent_is_found_nine_times_in_ten(spread: float, trials: int) -> None:
     answers = Counter(
-        answer(SimulatedMachine(seed, NoiseModel(spread=spread)), 1.05) for seed in range(200)
+        answer(SimulatedMachine(seed, NoiseModel(spread=spread)), 1.05) for seed in range(trials)
     )
-    assert answers["slower"] >= 180
+    assert answers["slower"] >= 0.9 * trials
 
 
 @pytest.mark.no_cover
@@ -54,19 +55,17 @@ def test_a_switch_of_regime_is_not_called_a_difference() -> None:
         moment = Random(seed).uniform(0, MACHINE_SECONDS / 4)
         return SimulatedMachine(seed, NoiseModel(spread=0.02), switches=(moment,))
 
-    answers = Counter(answer(switched(seed), 1.0) for seed in range(300))
-    assert answers["slower"] + answers["faster"] <= 15
-    assert answers["equal"] >= 240  # a switch looks like a stall: 12 % stay inconclusive
+    answers = Counter(answer(switched(seed), 1.0) for seed in range(150))
+    assert answers["slower"] + answers["faster"] <= 10  # 2 expected
+    assert answers["equal"] >= 110  # a switch looks like a stall: 12 % stay inconclusive
 
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("period", [4 / 3, 8 / 3, 4, 16 / 3, 8])
 def test_a_rhythm_of_the_machine_is_not_called_a_difference(period: float) -> None:
     noise = replace(PURE, spread=0.005, sine=0.03, sine_turns=period)
-    answers = Counter(answer(SimulatedMachine(seed, noise), 1.0) for seed in range(400))
-    assert (
-        answers["slower"] + answers["faster"] <= 28
-    )  # 5 % expected at most; 7 % by chance once in 50
+    answers = Counter(answer(SimulatedMachine(seed, noise), 1.0) for seed in range(100))
+    assert answers["slower"] + answers["faster"] <= 18  # 5 expected; with a fixed order 60
 
 
 def test_a_machine_is_slower_from_one_switch_to_the_next() -> None:
@@ -148,7 +147,7 @@ def test_where_a_rhythm_begins_is_drawn_of_the_whole_circle() -> None:
     noise = replace(STILL, sine=0.03, sine_turns=4.0)
     waves = [logs(noise, 2, seed) for seed in range(400)]
     phases = [math.atan2(-second, first) % math.tau for first, second in waves]
-    assert stats.kstest(phases, stats.uniform(0, math.tau).cdf).pvalue > 0.01
+    assert scipy.stats.kstest(phases, scipy.stats.uniform(0, math.tau).cdf).pvalue > 0.01
 
 
 def test_a_rhythm_has_eight_turns_where_nothing_else_is_said() -> None:
@@ -191,14 +190,14 @@ def test_noise_that_remembers_is_an_autoregression() -> None:
 def test_a_regime_lasts_as_long_as_is_said(seconds: float) -> None:
     slow = logs(replace(STILL, regime=1.5, regime_seconds=seconds), 4000) > 0
     switches = sum(a != b for a, b in pairwise(slow))
-    assert stats.binomtest(switches, 3999, 1 - math.exp(-2.0 / seconds)).pvalue > 0.01
+    assert scipy.stats.binomtest(switches, 3999, 1 - math.exp(-2.0 / seconds)).pvalue > 0.01
 
 
 def test_as_many_turns_stall_as_is_said() -> None:
     machine = SimulatedMachine(1)
     drawn = [machine.stalled(Stalls(share=0.1, factor=2.0)) for _ in range(2000)]
     assert set(drawn) == {1.0, 2.0}
-    assert stats.binomtest(drawn.count(2.0), 2000, 0.1).pvalue > 0.01
+    assert scipy.stats.binomtest(drawn.count(2.0), 2000, 0.1).pvalue > 0.01
 
 
 def test_the_noise_of_a_machine_is_by_default_what_was_measured() -> None:
@@ -206,11 +205,11 @@ def test_the_noise_of_a_machine_is_by_default_what_was_measured() -> None:
     plain = NoiseModel()
     tailed = replace(plain, wander=0, spikes=0, regime=1)
     tails = logs(tailed, 8000) / 0.03
-    assert stats.kstest(tails, stats.t(4).cdf).pvalue > 0.01
+    assert scipy.stats.kstest(tails, scipy.stats.t(4).cdf).pvalue > 0.01
     far = int((abs(tails) > 4).sum())
-    assert stats.binomtest(far, 8000, 2 * stats.t(4).sf(4)).pvalue > 0.01
+    assert scipy.stats.binomtest(far, 8000, 2 * scipy.stats.t(4).sf(4)).pvalue > 0.01
     spikes = logs(replace(plain, spread=0, wander=0, regime=1), 8000)
-    assert stats.binomtest(int((spikes > 0).sum()), 8000, 0.02).pvalue > 0.01
+    assert scipy.stats.binomtest(int((spikes > 0).sum()), 8000, 0.02).pvalue > 0.01
     assert spikes[spikes > 0].mean() == pytest.approx(0.15, rel=0.2)
     assert abs(logs(replace(plain, spread=0, spikes=0, regime=1), 400)).max() == pytest.approx(
         0.03, rel=0.1
@@ -218,7 +217,7 @@ def test_the_noise_of_a_machine_is_by_default_what_was_measured() -> None:
     slow = logs(replace(plain, spread=0, spikes=0, wander=0), 4000)
     assert set(np.exp(slow).round(9)) == {1.0, 1.5}
     switches = sum(a != b for a, b in pairwise(slow))
-    assert stats.binomtest(switches, 3999, 1 - math.exp(-2.0 / 180)).pvalue > 0.01
+    assert scipy.stats.binomtest(switches, 3999, 1 - math.exp(-2.0 / 180)).pvalue > 0.01
 
 
 class Order(dict[Case, float]):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy
 
 from flowos.model import Baseline, BaselineNumber, Case, MachineKind, Measurement, Unmeasured
 from flowos.plan import BaselineCheck, MachineRun, Numbers, baseline_numbers, checked
@@ -61,9 +61,11 @@ def test_a_baseline_has_the_median_the_spread_and_the_tolerance_that_follows() -
     (found,) = baseline_numbers(runs_of(RATE, *values), error=0.05)
     logs = [math.log(value) for value in values]
     assert found.median == pytest.approx(41e9)
-    assert found.spread == pytest.approx(math.expm1(stats.tstd(logs)), rel=1e-5)
-    scale = stats.tstd(logs) * math.sqrt(1 + math.pi / 10)
-    assert found.tolerance == pytest.approx(math.expm1(stats.t.isf(0.05, 4) * scale), rel=1e-5)
+    assert found.spread == pytest.approx(math.expm1(scipy.stats.tstd(logs)), rel=1e-5)
+    scale = scipy.stats.tstd(logs) * math.sqrt(1 + math.pi / 10)
+    assert found.tolerance == pytest.approx(
+        math.expm1(scipy.stats.t.isf(0.05, 4) * scale), rel=1e-5
+    )
     assert (found.runs, found.machines, found.disturbed) == (5, 1, False)
     assert tolerance_of(found, 5, 0.05) == pytest.approx(found.tolerance, rel=1e-4)
     assert tolerance_of(found, 10, 0.05) < found.tolerance
@@ -209,7 +211,7 @@ def rates(noise: Callable[[random.Random], float], runs: int, numbers: int) -> l
 @pytest.mark.parametrize("numbers", [1, 20, 200])
 @pytest.mark.parametrize("runs", [3, 5, 10, 30])
 def test_healthy_machines_fail_as_rarely_as_stated(runs: int, numbers: int) -> None:
-    each = stats.norm.cdf(rates(normal, runs, numbers))
+    each = scipy.stats.norm.cdf(rates(normal, runs, numbers))
     mean, scatter = np.mean(each), np.std(each) / math.sqrt(len(each))
     assert 1 - (1 - mean + 2 * scatter) ** numbers <= 0.05
 
@@ -217,7 +219,7 @@ def test_healthy_machines_fail_as_rarely_as_stated(runs: int, numbers: int) -> N
 @pytest.mark.parametrize(("runs", "numbers", "rate"), [(10, 1, 0.05), (10, 20, 0.14)])
 def test_with_heavier_tails_they_fail_more_often(runs: int, numbers: int, rate: float) -> None:
     """docs/acceptance.md has these; Student's t with 4 degrees of freedom."""
-    each = stats.t.cdf(np.array(rates(heavy, runs, numbers)) * math.sqrt(2), 4)
+    each = scipy.stats.t.cdf(np.array(rates(heavy, runs, numbers)) * math.sqrt(2), 4)
     assert 1 - (1 - np.mean(each)) ** numbers == pytest.approx(rate, rel=0.25)
 
 
@@ -228,7 +230,7 @@ def test_with_heavier_tails_they_fail_more_often(runs: int, numbers: int, rate: 
 def test_slower_ones_are_found(runs: int, slower: float, power: float) -> None:
     """Of 20 numbers that scatter by 2 %; docs/acceptance.md has these."""
     limits = np.array(rates(normal, runs, 20))
-    found = np.mean(stats.norm.cdf(limits - math.log(1 - slower) / 0.02))
+    found = np.mean(scipy.stats.norm.cdf(limits - math.log(1 - slower) / 0.02))
     assert found == pytest.approx(power, abs=0.06)
 
 

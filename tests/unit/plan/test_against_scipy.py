@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy import stats
 
 from flowos.model import Case, Measurement, Sample, Verdict
 from flowos.plan import (
@@ -56,27 +56,27 @@ def a_round(base: Sequence[float], other: Sequence[float], *, in_turns: bool = F
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 8, 31, 100, 399])
 @pytest.mark.parametrize("level", [*LEVELS, 0.0, 0.001, 0.9999, 0.999999])
 def test_student_quantiles(level: float, freedom: int) -> None:
-    expected = stats.t.ppf((1 + level) / 2, freedom)
+    expected = scipy.stats.t.ppf((1 + level) / 2, freedom)
     assert student_quantile(level, freedom) == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("freedom", [1, 3, 4, 5, 100])
 def test_student_quantiles_near_0_where_the_density_is_flat(freedom: int) -> None:
     """By the density: SciPy 1.17's own quantile is off by 1e-4 here, for 4 degrees of freedom."""
-    expected = 1e-6 / (2 * stats.t.pdf(0, freedom))
+    expected = 1e-6 / (2 * scipy.stats.t.pdf(0, freedom))
     assert student_quantile(1e-6, freedom) == pytest.approx(expected, rel=1e-9)
 
 
 @given(level=levels, freedom=st.integers(1, 1000))
 def test_student_quantiles_of_any_level_and_freedom(level: float, freedom: int) -> None:
-    expected = stats.t.interval(level, freedom)[1]
+    expected = scipy.stats.t.interval(level, freedom)[1]
     assert student_quantile(level, freedom) == pytest.approx(expected, rel=1e-9)
 
 
 @given(values=samples, level=levels)
 def test_the_interval_of_a_mean(values: list[float], level: float) -> None:
     assume(np.ptp(values) > 1e-3)
-    expected = stats.ttest_1samp(values, 0.0).confidence_interval(level)
+    expected = scipy.stats.ttest_1samp(values, 0.0).confidence_interval(level)
     found = student(values, level)
     assert ends(found) == pytest.approx((expected.low, expected.high), rel=1e-6, abs=1e-9)
     assert found.centre == pytest.approx(np.mean(values), abs=1e-9)
@@ -88,7 +88,7 @@ def test_the_interval_of_a_mean_with_a_known_deviation(
 ) -> None:
     scale = max(float(np.std(values, ddof=1)), deviation) / math.sqrt(len(values))
     assume(scale > 1e-6)
-    expected = stats.t.interval(level, len(values) - 1, loc=np.mean(values), scale=scale)
+    expected = scipy.stats.t.interval(level, len(values) - 1, loc=np.mean(values), scale=scale)
     assert ends(student(values, level, deviation)) == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
@@ -109,7 +109,7 @@ def test_the_interval_holds_a_centre_unless_wilcoxons_signed_rank_test_rejects_i
         assert found == student(values, level)
         return
     off = centre + 0.25
-    p = stats.wilcoxon(np.array(values) - off, method="exact").pvalue
+    p = scipy.stats.wilcoxon(np.array(values) - off, method="exact").pvalue
     assume(not math.isclose(p, error))
     assert (found.low <= off <= found.high) == (p > error)
 
@@ -124,20 +124,20 @@ def test_its_centre_is_the_median_of_the_pairwise_means(values: list[float]) -> 
 @given(trials=st.integers(1, 2000), share=st.floats(0, 1), level=st.sampled_from(LEVELS))
 def test_the_score_interval_of_a_share(trials: int, share: float, level: float) -> None:
     hits = round(share * trials)
-    expected = stats.binomtest(hits, trials).proportion_ci(level, method="wilson")
-    found = wilson(hits, trials, stats.norm.ppf((1 + level) / 2))
+    expected = scipy.stats.binomtest(hits, trials).proportion_ci(level, method="wilson")
+    found = wilson(hits, trials, scipy.stats.norm.ppf((1 + level) / 2))
     assert found == pytest.approx((expected.low, expected.high), rel=1e-9, abs=1e-12)
 
 
 def test_its_default_is_of_95_percent() -> None:
-    expected = stats.binomtest(7, 50).proportion_ci(0.95, method="wilson")
+    expected = scipy.stats.binomtest(7, 50).proportion_ci(0.95, method="wilson")
     assert wilson(7, 50) == pytest.approx((expected.low, expected.high), abs=1e-5)
 
 
 @given(ours=st.integers(0, 40), theirs=st.integers(0, 40))
 def test_differences_of_one_are_the_sign_test(ours: int, theirs: int) -> None:
     assume(ours + theirs > 0)
-    expected = stats.binomtest(ours, ours + theirs).pvalue
+    expected = scipy.stats.binomtest(ours, ours + theirs).pvalue
     assert chance_of([1] * ours + [-1] * theirs + [0]) == pytest.approx(expected, rel=1e-9)
 
 
@@ -145,7 +145,7 @@ def test_differences_of_one_are_the_sign_test(ours: int, theirs: int) -> None:
 def test_differences_of_any_size_are_a_permutation_test_of_their_signs(
     differences: list[int],
 ) -> None:
-    expected = stats.permutation_test(
+    expected = scipy.stats.permutation_test(
         (np.array(differences),),
         lambda values, axis: np.abs(np.sum(values, axis=axis)),
         permutation_type="samples",
@@ -161,7 +161,7 @@ def test_the_mean_time_has_the_interval_of_a_mean(excesses: list[float], level: 
     assume(np.ptp(excesses) > 1e-3)
     seen = tuple(excesses)
     tail = Tail(excesses=seen, base=0, other=0, chance=1.0, p90=0.0, costs=())
-    expected = stats.ttest_1samp(excesses, 0.0).confidence_interval(level)
+    expected = scipy.stats.ttest_1samp(excesses, 0.0).confidence_interval(level)
     mirrored = [-np.sign(end) * np.log1p(abs(end)) for end in (expected.high, expected.low)]
     assert ends(tail.mean(level)) == pytest.approx(mirrored, rel=1e-6, abs=1e-9)
 
@@ -169,7 +169,7 @@ def test_the_mean_time_has_the_interval_of_a_mean(excesses: list[float], level: 
 @given(st.lists(st.floats(-5, 5), min_size=2, max_size=40))
 def test_nine_in_ten_turns(lags: list[float]) -> None:
     positive, negative = (
-        stats.mstats.mquantiles(np.maximum(side, 0), 0.9, alphap=1, betap=1)[0]
+        scipy.stats.mstats.mquantiles(np.maximum(side, 0), 0.9, alphap=1, betap=1)[0]
         for side in (np.array(lags), -np.array(lags))
     )
     found = tail_of([[a_round([0.0] * len(lags), lags)]], 0.0)
@@ -181,9 +181,11 @@ def test_turns_side_by_side_lie_apart_by_the_range_between_their_quartiles(
     differences: list[float],
 ) -> None:
     found = a_round([0.0] * len(differences), differences, in_turns=True)
-    low, high = stats.mstats.mquantiles(differences, [0.25, 0.75], alphap=0, betap=0)
+    low, high = scipy.stats.mstats.mquantiles(differences, [0.25, 0.75], alphap=0, betap=0)
     assert found.inner == pytest.approx(high - low, abs=1e-9)
-    expected = math.sqrt(math.pi / 2 / len(differences)) * (high - low) / (2 * stats.norm.ppf(0.75))
+    expected = (
+        math.sqrt(math.pi / 2 / len(differences)) * (high - low) / (2 * scipy.stats.norm.ppf(0.75))
+    )
     assert deviation_inside([found]) == pytest.approx(expected, rel=1e-4, abs=1e-9)
 
 
@@ -191,7 +193,7 @@ def test_turns_side_by_side_lie_apart_by_the_range_between_their_quartiles(
 def test_the_usual_noise_is_the_ninth_decile(apart: list[float]) -> None:
     rounds = tuple(a_round([0.0, d], [0.0, 0.0]) for d in apart)
     pair = Pair(probe="p", base="a", other="b", rest=(), metric="m", rounds=rounds)
-    expected = stats.mstats.mquantiles(apart, 0.9, alphap=1, betap=1)[0]
+    expected = scipy.stats.mstats.mquantiles(apart, 0.9, alphap=1, betap=1)[0]
     assert noise_of([pair]).usual == pytest.approx(expected, abs=1e-9)
 
 
@@ -202,14 +204,14 @@ def test_the_deviation_of_a_round_is_the_standard_error_of_students_test(
     base, other = zip(*logs, strict=True)
     assume(min(np.ptp(base), np.ptp(other)) > 1e-3)
     assume(abs(np.mean(base) - np.mean(other)) > 1e-3)
-    expected = (np.mean(base) - np.mean(other)) / stats.ttest_ind(base, other).statistic
+    expected = (np.mean(base) - np.mean(other)) / scipy.stats.ttest_ind(base, other).statistic
     assert deviation_inside([a_round(base, other)]) == pytest.approx(expected, rel=1e-6)
 
 
 @given(st.lists(st.floats(0.1, 1e9), min_size=1, max_size=40))
 def test_median_and_quartiles_of_a_number(values: list[float]) -> None:
     found = summary_of("p", values)
-    expected = stats.mstats.mquantiles(values, [0.25, 0.5, 0.75], alphap=1, betap=1)
+    expected = scipy.stats.mstats.mquantiles(values, [0.25, 0.5, 0.75], alphap=1, betap=1)
     assert (found.low, found.median, found.high) == pytest.approx(tuple(expected), rel=1e-9)
 
 
@@ -221,19 +223,19 @@ def test_the_ratio_of_a_probe_is_a_geometric_mean(count: int) -> None:
         for run, values in (("a", [1.0] * count), ("b", ratios))
     )
     (found,) = by_probe(side_by_side(base, other, margin=0.03), base, other, margin=0.03)
-    assert found.ratio == pytest.approx(stats.gmean(ratios))
+    assert found.ratio == pytest.approx(scipy.stats.gmean(ratios))
 
 
 @pytest.mark.parametrize(("stalls", "error"), [(0, UNSEEN), (1, SEEN), (2, SEEN), (9, SEEN)])
 def test_as_many_processes_as_show_that_stalls_are_rare(stalls: int, error: float) -> None:
     enough = processes_for(stalls)
-    few, more = (stats.binom.cdf(stalls, n, RARE) for n in (enough, enough - 1))
+    few, more = (scipy.stats.binom.cdf(stalls, n, RARE) for n in (enough, enough - 1))
     assert few <= error < more
 
 
 @given(st.integers(2, 400))
 def test_half_an_interval_in_deviations(rounds: int) -> None:
-    _, expected = stats.t.interval(1 - MEDIAN_ERROR, rounds - 1, scale=1 / math.sqrt(rounds))
+    _, expected = scipy.stats.t.interval(1 - MEDIAN_ERROR, rounds - 1, scale=1 / math.sqrt(rounds))
     assert _reach(rounds) == pytest.approx(expected, rel=1e-9)
 
 
@@ -243,7 +245,7 @@ def test_as_many_rounds_tell_as_narrow_the_interval_to_what_is_to_be_told(
     ratio: float, rounds: int
 ) -> None:
     """Half the interval has to be within the ratio's distance from 1, or the rest of the margin."""
-    half = {n: stats.t.interval(0.96, n - 1, scale=1 / math.sqrt(n))[1] for n in (8, rounds)}
+    half = {n: scipy.stats.t.interval(0.96, n - 1, scale=1 / math.sqrt(n))[1] for n in (8, rounds)}
     off = abs(math.log(ratio))
     reach = max(off, math.log(1.03) - off) * half[8] / half[rounds] * (1 - 1e-6)
     seen = Verdict(
@@ -268,12 +270,12 @@ def test_simulated_noise_has_its_distribution(freedom: int) -> None:
     noise = NoiseModel(spread=0.03, freedom=freedom, spikes=0, wander=0, regime=1)
     machine = SimulatedMachine(1, noise)
     logs = [math.log(machine.measure(1.0)) / 0.03 for _ in range(3000)]
-    expected = stats.t(freedom) if freedom else stats.norm
-    assert stats.kstest(logs, expected.cdf).pvalue > 0.01
+    expected = scipy.stats.t(freedom) if freedom else scipy.stats.norm
+    assert scipy.stats.kstest(logs, expected.cdf).pvalue > 0.01
 
 
 def test_simulated_spikes_are_exponential() -> None:
     noise = NoiseModel(spread=0, freedom=0, spikes=1, spike=0.15, wander=0, regime=1)
     machine = SimulatedMachine(1, noise)
     logs = [math.log(machine.measure(1.0)) for _ in range(3000)]
-    assert stats.kstest(logs, stats.expon(scale=0.15).cdf).pvalue > 0.01
+    assert scipy.stats.kstest(logs, scipy.stats.expon(scale=0.15).cdf).pvalue > 0.01

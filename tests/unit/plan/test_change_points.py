@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from flowos.plan import number_changes
 from flowos.plan._change_points import Break, _limit, best_break, change_places
@@ -24,7 +24,7 @@ QUIET = [40.0, 40.2, 39.8, 40.1]
 def test_the_best_place_is_that_of_the_largest_students_t(values: list[float]) -> None:
     places = range(3, len(values) - 2)
     assume(min(np.ptp(values[:3]), np.ptp(values[-3:])) > 0.01)
-    tests = {k: stats.ttest_ind(values[:k], values[k:]) for k in places}
+    tests = {k: scipy.stats.ttest_ind(values[:k], values[k:]) for k in places}
     best = max(places, key=lambda k: abs(tests[k].statistic))
     ordered = sorted(abs(t.statistic) for t in tests.values())
     assume(len(ordered) == 1 or ordered[-1] - ordered[-2] > 1e-6)
@@ -42,7 +42,7 @@ def test_the_best_place_is_that_of_the_largest_students_t(values: list[float]) -
 def test_what_counts_is_what_benjamini_and_hochberg_reject(
     chances: list[float], error: float
 ) -> None:
-    adjusted = stats.false_discovery_control(chances)
+    adjusted = scipy.stats.false_discovery_control(chances)
     assume(all(abs(a - error) > 1e-9 for a in adjusted))
     limit = _limit(chances, error)
     assert [c <= limit for c in chances] == [bool(a <= error) for a in adjusted]
@@ -55,14 +55,14 @@ def test_a_change_is_between_two_runs_by_a_ratio_with_an_interval() -> None:
     assert found.values == (*before, *after)
     assert (found.changed_at, change.last, change.first) == ((4,), "r3", "r4")
     logs = np.log(before), np.log(after)
-    test = stats.ttest_ind(logs[1], logs[0])
+    test = scipy.stats.ttest_ind(logs[1], logs[0])
     expected = test.confidence_interval(0.95)
     assert change.ratio == pytest.approx(math.exp(logs[1].mean() - logs[0].mean()))
     assert change.low == pytest.approx(math.exp(expected.low))
     assert change.high == pytest.approx(math.exp(expected.high))
     assert change.chance == pytest.approx(2 * test.pvalue, rel=1e-6)
-    assert change.before == pytest.approx(stats.gmean(before))
-    assert change.after == pytest.approx(stats.gmean(after))
+    assert change.before == pytest.approx(scipy.stats.gmean(before))
+    assert change.after == pytest.approx(scipy.stats.gmean(after))
 
 
 def test_longer_times_are_worse() -> None:

@@ -5,9 +5,9 @@ import random
 from statistics import NormalDist, fmean
 
 import pytest
+import scipy
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from flowos.plan._intervals import student_tail
 from flowos.plan._new_run import new_run, with_runs
@@ -16,7 +16,9 @@ from flowos.plan._new_run import new_run, with_runs
 @settings(max_examples=40)
 @given(t=st.floats(0.01, 50), freedom=st.integers(1, 200))
 def test_the_tail_of_students_distribution(t: float, freedom: int) -> None:
-    assert student_tail(t, freedom) == pytest.approx(stats.t.sf(t, freedom), rel=1e-6, abs=1e-14)
+    assert student_tail(t, freedom) == pytest.approx(
+        scipy.stats.t.sf(t, freedom), rel=1e-6, abs=1e-14
+    )
 
 
 @settings(max_examples=40)
@@ -27,13 +29,13 @@ def test_the_tail_of_students_distribution(t: float, freedom: int) -> None:
 def test_of_one_machine_it_is_students_bound_around_the_median(
     values: list[float], error: float
 ) -> None:
-    deviation = stats.tstd(values) if len(set(values)) > 1 else 0.0
+    deviation = scipy.stats.tstd(values) if len(set(values)) > 1 else 0.0
     assume(deviation > 1e-3)
     found = new_run([values], 1e-9)
-    assert found.centre == stats.scoreatpercentile(values, 50)
+    assert found.centre == scipy.stats.scoreatpercentile(values, 50)
     assert found.deviation == pytest.approx(deviation)
     scale = deviation * math.sqrt(1 + math.pi / 2 / len(values))
-    expected = stats.t.isf(error, len(values) - 1) * scale
+    expected = scipy.stats.t.isf(error, len(values) - 1) * scale
     assert found.reach(error) == pytest.approx(expected, rel=1e-6)
 
 
@@ -54,8 +56,8 @@ def test_what_machines_differ_by_and_what_their_runs_do_is_added() -> None:
     assert found.centre == pytest.approx(2.1)
     assert found.deviation == pytest.approx(math.sqrt(between + within / 2))
     bounds = (
-        stats.t.isf(0.01, 2) * math.sqrt(between * (1 + math.pi / 2 / 3)),
-        stats.t.isf(0.01, 3) * math.sqrt(within / 2),
+        scipy.stats.t.isf(0.01, 2) * math.sqrt(between * (1 + math.pi / 2 / 3)),
+        scipy.stats.t.isf(0.01, 3) * math.sqrt(within / 2),
     )
     assert found.reach(0.01) == pytest.approx(math.hypot(*bounds))
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+import scipy
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from flowos.plan import slow_machines
 from flowos.plan._intervals import wilson
@@ -21,10 +21,10 @@ NODES = ("a", "b", "c", "d", "e")
 @settings(max_examples=40)
 @given(st.lists(st.floats(-3, 3), min_size=3, max_size=7))
 def test_the_slowest_of_few_is_found_by_grubbs_test(values: list[float]) -> None:
-    count, deviation = len(values), float(stats.tstd(values)) if len(set(values)) > 1 else 0.0
+    count, deviation = len(values), float(scipy.stats.tstd(values)) if len(set(values)) > 1 else 0.0
     assume(deviation > 1e-3)
     grubbs = (sum(values) / count - min(values)) / deviation
-    t = stats.t.isf(0.05 / count, count - 2)
+    t = scipy.stats.t.isf(0.05 / count, count - 2)
     limit = (count - 1) / math.sqrt(count) * math.sqrt(t * t / (count - 2 + t * t))
     assume(abs(grubbs - limit) > 1e-6)
     assert bool(slow_ones(values, 0.05)) == (grubbs > limit)
