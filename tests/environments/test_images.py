@@ -86,12 +86,8 @@ def built(built_once: Built, monkeypatch: pytest.MonkeyPatch) -> Built:
 
 def built_by(builder: str, recipe: Path, **more: object) -> image.MadeImage:
     """A builder that does not work here is a skip, or in CI a failure."""
-    asked = image.recipe_at(
-        recipe,
-        builder=builder,
-        bases=(("small", image.find("small")),),
-        **more,  # type: ignore[arg-type]
-    )
+    bases = (("small", image.find("small")),)
+    asked = image.recipe_at(recipe, builder=builder, bases=bases, **more)  # type: ignore[arg-type]
     try:
         return image.build_image(asked, name=f"by-{builder}")
     except EnvironmentRefused as refused:
