@@ -9,7 +9,10 @@ PATIENCE_SECONDS = 50
 
 
 def comes(true: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> bool:
-    """Asks until it is so; a fourth of the time at most, as others need the processors."""
+    """Asks until it is so; a fourth of the time at most, as others need the processors.
+
+    Where it takes long to ask, a busy machine would else do little but be asked.
+    """
     until = time.monotonic() + seconds
     while True:
         asked = time.monotonic()
@@ -18,7 +21,7 @@ def comes(true: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> bool
         answered = time.monotonic()
         if answered > until:
             return False
-        time.sleep(min(0.25, max(0.005, 3 * (answered - asked))))
+        time.sleep(min(1.0, max(0.005, 3 * (answered - asked))))
 
 
 def numbers_in(path: Path, count: int) -> list[int]:

@@ -250,12 +250,15 @@ class Cluster:
         (self.folder / node / "plugged").touch()
 
     def _await(self, check: Callable[[], bool], complaint: str) -> None:
-        until = time.monotonic() + PATIENCE_SECONDS
+        asked = time.monotonic()
+        until = asked + PATIENCE_SECONDS
         while not check():
-            if time.monotonic() > until:
+            answered = time.monotonic()
+            if answered > until:
                 logs = (f"{log.name}:\n{tail(log)}" for log in self.folder.glob("*.log"))
                 raise BoxError("\n".join((complaint, *logs)))
-            time.sleep(0.005)
+            time.sleep(min(0.25, max(0.005, 2 * (answered - asked))))
+            asked = time.monotonic()
 
 
 class GridEngine(Cluster):

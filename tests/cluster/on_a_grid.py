@@ -27,6 +27,7 @@ from tests.cluster.on_nodes import (  # noqa: F401 - tests that are collected he
     test_progress_names_the_task_that_runs_or_none,
     test_what_others_do_on_a_node_is_seen,
 )
+from tests.cluster.tasks import in_job_of_grid
 from tests.contract.test_providers import (  # noqa: F401 - tests that are collected here too
     DOUBLE,
     Heard,
@@ -104,21 +105,11 @@ def qstat(*words: str) -> str:
     return subprocess.run(("qstat", *words), capture_output=True, text=True).stdout
 
 
-@fo.task
-def where(x: fo.int64) -> fo.str_:
-    sys.stdout.write(f"out {x}\n")
-    sys.stderr.write(f"err {x}\n")
-    return f"{os.uname().nodename} {os.environ['JOB_ID']}"
-
-
-WHERE = flow_of(where, fo.int64)
-
-
 def test_python_tasks_run_on_nodes_of_the_job_and_print_here(
     provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with on(provider, 3) as s:
-        said = {str(result[0]) for result in s.map(WHERE, range(60))}
+        said = {str(result[0]) for result in s.map(flow_of(in_job_of_grid, fo.int64), range(60))}
         assert said == {f"{node.name} {node.job}" for node in s.held.nodes}
     out, err = capsys.readouterr()
     assert sorted(out.split()) == sorted(" ".join(f"out {i}" for i in range(60)).split())

@@ -23,20 +23,15 @@ from flowos.engine import (
 from flowos.engine.local._state_disk import traffic
 from flowos.model import Ask, Launch, Progress
 from flowos.plan import assess_trust
-from tests.contract.test_providers import awaits, flow_of, on, touched_once
+from tests.contract.tasks import awaits
+from tests.contract.test_providers import flow_of, on, touched_once
 from tests.waiting import comes
+
+from .tasks import dies, passes
 
 Array = npt.NDArray[np.float64]
 
 FLOWOS = str(Path(sys.executable).with_name("flowos"))
-
-
-@fo.task
-def dies(x: fo.int64) -> fo.int64:
-    if x == 3:
-        os.write(1, b"last words\n")
-        os.kill(os.getpid(), 9)
-    return x
 
 
 DIES = flow_of(dies, fo.int64)
@@ -69,11 +64,6 @@ def test_arrays_cross_between_this_machine_and_the_nodes(provider: Provider) -> 
     with on(provider) as s:
         for size in (10, 10_000, 1_000_000):
             assert s.run(flow, np.ones(size)) == [4.0 * size]
-
-
-@fo.task
-def passes(path: fo.str_) -> fo.str_:
-    return path
 
 
 class Shown:

@@ -28,6 +28,7 @@ from .cloud_nodes import (
     states,
     waiting,
 )
+from .tasks import meets
 from .test_box import left_of
 
 POOL = """\
@@ -148,15 +149,7 @@ def test_a_machine_that_comes_after_its_node_was_powered_down_is_ended(cloud: Bo
     assert machines(cloud) == []
 
 
-@fo.task
-def where(x: fo.int64, folder: fo.str_) -> fo.str_:
-    """Once two of these run at the same time."""
-    Path(folder, f"item{x}").touch()
-    assert comes(lambda: len([*Path(folder).glob("item*")]) == 2)
-    return f"{x} on {os.environ['SLURMD_NODENAME']}"
-
-
-FLOW = fo.flow_output(where(fo.flow_input("x", fo.int64), fo.flow_input("folder", fo.str_)))
+FLOW = fo.flow_output(meets(fo.flow_input("x", fo.int64), fo.flow_input("folder", fo.str_)))
 
 
 def test_a_slice_powers_its_nodes_up_and_a_quota_is_its_refusal(

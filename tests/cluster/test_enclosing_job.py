@@ -31,6 +31,7 @@ from tests.contract.test_providers import (  # noqa: F401 - tests that are colle
 from tests.waiting import comes
 
 from .box import Box
+from .tasks import job_of
 from .test_box import processes_of, read_of
 
 _pools = iter(range(1_000_000))
@@ -83,11 +84,6 @@ def provider(box: Box) -> Provider:
 @pytest.fixture
 def several(provider: Provider) -> Provider:
     return provider
-
-
-@fo.task
-def job_of(x: fo.int64) -> fo.str_:
-    return f"{os.environ['SLURM_JOB_ID']} {x}"
 
 
 def test_tasks_run_in_steps_of_the_job(provider: Provider, job: str) -> None:

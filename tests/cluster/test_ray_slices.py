@@ -6,8 +6,6 @@ One Ray for all of them: it takes ten seconds to start. The last tests end it by
 import hashlib
 import os
 import signal
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Lock
@@ -22,9 +20,26 @@ from tests.guests import named_in
 from tests.waiting import comes
 
 from .box import Box
+from .ray_tasks import (
+    add,
+    begins,
+    dies_and_runs_again,
+    dies_once,
+    drawn,
+    locked,
+    made,
+    mixed,
+    naps,
+    read,
+    root,
+    says,
+    subtract,
+    threads,
+    three,
+    waits,
+)
 
 NODES = {"n1", "n2"}
-VECTOR = fo.array(fo.float64, (None,))
 
 
 @pytest.fixture(scope="module")
@@ -54,29 +69,6 @@ def on_ray(pool: str) -> Iterator[HeldSlice]:
 
 def variables() -> dict[str, str]:
     return {name: os.environ[name] for name in os.environ if not name.startswith("PYTEST_")}
-
-
-@fo.task
-def add(x: fo.int64, y: fo.int64) -> fo.int64:
-    return x + y
-
-
-@fo.task
-def subtract(x: fo.int64, y: fo.int64) -> fo.int64:
-    return x - y
-
-
-@fo.task
-def drawn(seed: fo.int64) -> VECTOR:  # type: ignore[valid-type]
-    return np.random.default_rng(seed).normal(size=1000)
-
-
-@fo.task
-def mixed(
-    x: VECTOR,  # type: ignore[valid-type]
-    y: VECTOR,  # type: ignore[valid-type]
-) -> VECTOR:  # type: ignore[valid-type]
-    return np.add(np.sin(x), np.roll(y, 1))  # type: ignore[no-any-return]
 
 
 def paper() -> fo.Flow:
@@ -109,32 +101,6 @@ def test_outputs_are_equal_to_the_last_bit_with_all_workers(
     assert set(found.values()) == {found["thread"]}
 
 
-class Stays:
-    """A value that may not come to the program that holds the slice."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __reduce__(self) -> tuple[object, tuple[str]]:
-        return stays, (self.name,)
-
-
-def stays(name: str) -> Stays:
-    assert "SLURMD_NODENAME" in os.environ
-    return Stays(name)
-
-
-@fo.task
-def made(name: fo.str_) -> fo.any_:
-    return Stays(f"{name} of {os.environ['SLURMD_NODENAME']}")
-
-
-@fo.task
-def read(value: fo.any_, _: fo.int64) -> fo.str_:
-    time.sleep(1)  # so that the other one does not come here
-    return f"{value.name} at {os.environ['SLURMD_NODENAME']}"
-
-
 def test_values_between_tasks_go_from_node_to_node_and_not_by_way_of_the_program(
     on_ray: HeldSlice,
 ) -> None:
@@ -142,19 +108,6 @@ def test_values_between_tasks_go_from_node_to_node_and_not_by_way_of_the_program
     found = on_ray.run(fo.flow_output(*(read(value, i) for i in range(4))), "x")
     assert len({words.partition(" at ")[0] for words in found}) == 1  # type: ignore[attr-defined]
     assert {words[-2:] for words in found} == NODES  # type: ignore[index]
-
-
-@fo.task
-def root(x: fo.float64) -> fo.float64:
-    if x < 0:
-        raise ArithmeticError(f"no root of {x}")
-    return x**0.5 if x < 1e6 else "much"  # type: ignore[return-value]
-
-
-@fo.task(limit_seconds=0.5)
-def naps(x: fo.float64) -> fo.float64:
-    time.sleep(60)
-    return x
 
 
 def failure(run: Any, *given: object) -> tuple[type, str, str]:
@@ -174,11 +127,6 @@ def test_a_task_that_fails_is_told_as_with_worker_processes(
     assert failure(lambda: list(on_ray.map(flow, [value])))[1] == f"item 0: {expected[1]}"
 
 
-@fo.task
-def locked(_: fo.any_) -> fo.any_:
-    return Lock()
-
-
 def test_what_cannot_be_sent_is_refused_with_the_port_it_was_for(on_ray: HeldSlice) -> None:
     flow = fo.flow_output(locked(fo.flow_input("x", fo.any_)))
     kind, said, _ = failure(on_ray.run, flow, Lock())
@@ -188,24 +136,6 @@ def test_what_cannot_be_sent_is_refused_with_the_port_it_was_for(on_ray: HeldSli
     assert kind is fo.ValueRefused
     assert said.startswith("task 'locked', output 'out': cannot leave its worker process: TypeErr")
     assert said.count("\n") == 0
-
-
-def ended_once(flag: str) -> int:
-    """The worker's end where the flag was not there yet."""
-    if not os.path.exists(flag):  # noqa: PTH110 - by value
-        open(flag, "w").close()  # noqa: PTH123
-        os.kill(os.getpid(), signal.SIGKILL)
-    return os.getpid()
-
-
-@fo.task
-def dies_once(flag: fo.str_) -> fo.int64:
-    return ended_once(flag)
-
-
-@fo.task(retries=1)
-def dies_and_runs_again(flag: fo.str_) -> fo.int64:
-    return ended_once(flag)
 
 
 def test_a_worker_that_is_killed_is_one_clear_line_and_another_one_goes_on(
@@ -223,29 +153,12 @@ def test_a_worker_that_is_killed_is_one_clear_line_and_another_one_goes_on(
     assert on_ray.run(flow, str(tmp_path / "second")) != [os.getpid()]
 
 
-@fo.task(needs=fo.Needs(cores=2))
-def threads(_: fo.int64) -> fo.str_:
-    return os.environ["OMP_NUM_THREADS"]
-
-
-@fo.task(needs=fo.Needs(cores=3))
-def three(x: fo.int64) -> fo.int64:
-    return x
-
-
 def test_a_task_has_cores_of_one_node(on_ray: HeldSlice) -> None:
     x = fo.flow_input("x", fo.int64)
     assert on_ray.run(fo.flow_output(threads(x)), 1) == ["2"]
     kind, said, _ = failure(on_ray.opened, fo.flow_output(three(x)))
     assert kind is fo.SliceRefused
     assert said.startswith("slice: task 'three' needs 3 cores, 0 GPUs and 0 bytes of one node, and")
-
-
-@fo.task
-def says(x: fo.int64) -> fo.str_:
-    sys.stdout.write(f"at {x}\n")
-    time.sleep(0.02)  # else one node may have run all before the other begins
-    return os.environ["SLURMD_NODENAME"]
 
 
 def test_items_go_to_all_nodes_and_what_tasks_print_comes_out(
@@ -270,12 +183,6 @@ def test_a_ray_that_exists_is_used_and_left_as_it_is(on_ray: HeldSlice) -> None:
         fo.slice(fo.flow_output(fo.command(["true"])()), workers="ray", address="auto")
 
 
-@fo.task
-def waits(seconds: fo.float64) -> fo.str_:
-    time.sleep(seconds)
-    return os.environ["SLURMD_NODENAME"]
-
-
 def test_no_result_is_lost_with_the_raylet_of_a_node(on_ray: HeldSlice) -> None:
     """That program alone: the node itself goes on."""
     flow = fo.flow_output(waits(fo.flow_input("seconds", fo.float64)))
@@ -286,13 +193,6 @@ def test_no_result_is_lost_with_the_raylet_of_a_node(on_ray: HeldSlice) -> None:
     assert len(list(results)) == 4
     # workers look once a second whether their raylet is there
     assert comes(lambda: {on_ray.run(flow, 0.0)[0] for _ in range(8)} == {"n1"})
-
-
-@fo.task
-def begins(flag: fo.str_) -> fo.int64:
-    open(flag, "w").close()  # noqa: PTH123
-    time.sleep(600)
-    return 1
 
 
 def test_what_runs_on_a_node_that_is_lost_ends_at_once(on_ray: HeldSlice, tmp_path: Path) -> None:

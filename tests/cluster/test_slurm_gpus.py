@@ -1,7 +1,5 @@
 """Nodes of a real Slurm with GPUs, whose files are those of other devices."""
 
-import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from tests.contract.test_providers import flow_of
 from tests.waiting import comes
 
 from .box import MEMORY_MIB, Box
+from .tasks import alone_on_gpu, visible
 
 _pools = iter(range(1_000_000))
 FILES = {
@@ -51,21 +50,6 @@ def provider(box: Box) -> Provider:
     return provider_of(Pool(name=name, kind="slurm", nodes=3, shared=str(box.shared)))
 
 
-@fo.task(needs=ONE)
-def alone_on_it(folder: fo.str_) -> fo.str_:
-    """Fails if another task has the same GPU meanwhile."""
-    at = Path(folder, f"{os.environ['SLURMD_NODENAME']}-{os.environ['CUDA_VISIBLE_DEVICES']}")
-    at.touch(exist_ok=False)
-    time.sleep(0.02)
-    at.unlink()
-    return at.name
-
-
-@fo.task
-def visible(_: fo.str_) -> fo.str_:
-    return os.environ.get("CUDA_VISIBLE_DEVICES", "none")
-
-
 def said_of(needs: fo.Needs, name: str) -> fo.Flow:
     words = ["sh", "-c", "echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES; sleep 0.02"]
     return fo.flow_output(fo.command(words, stdout="said", needs=needs, name=name)())
@@ -74,7 +58,9 @@ def said_of(needs: fo.Needs, name: str) -> fo.Flow:
 def test_tasks_share_no_gpu_of_their_nodes(provider: Provider, tmp_path: Path) -> None:
     with HeldSlice(provider, Ask(gpus=2), SliceOptions()) as s:
         assert s.nodes == ("n1",)
-        alone = [result[0] for result in s.map(flow_of(alone_on_it, fo.str_), [str(tmp_path)] * 12)]
+        alone = [
+            result[0] for result in s.map(flow_of(alone_on_gpu, fo.str_), [str(tmp_path)] * 12)
+        ]
         assert set(alone) == {"n1-0", "n1-1"}
         each = [s.submit(said_of(ONE, f"c{i}")) for i in range(4)]
         assert {run.result()[0] for run in each} == {"n1 0\n", "n1 1\n"}

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from flowos.operations.slices import slice_named, slices
 from tests.waiting import comes
 
 from .box import Box
@@ -112,7 +113,7 @@ def test_a_lease_that_no_program_renews_ends_the_job(box: Box) -> None:
     program.stdin.close()  # it ends in order, and does not free
     program.wait()
     assert box.ask("squeue", "--noheader", "--format=%T") == "RUNNING"
-    comes(lambda: record(id)["state"] == "over")
+    assert comes(lambda: slice_named(id).state == "over")
     assert record(id)["events"][-1]["reason"] == "its program ended, and its lease of 2 s"
     assert program.stderr
     assert program.stderr.read() == ""
@@ -215,20 +216,18 @@ def test_nodes_are_freed_with_the_process_that_holds_them(box: Box) -> None:
     (holder,) = holders(box)
     os.kill(holder, signal.SIGKILL)
     comes(lambda: box.ask("squeue", "--noheader") == "")
-    comes(lambda: record(id)["state"] == "lost")
+    assert comes(lambda: slice_named(id).state == "lost")
     gone = "early: the process that holds its nodes is gone"
     assert record(id)["events"][-1]["reason"] == gone
     program.communicate("")
 
 
 def test_what_waits_says_why_and_is_given_up(box: Box) -> None:
-    def newest() -> Any:
-        return json.loads(run("ls", "--json").stdout)[0]
-
     program, id = held(60)
     waits = start('fo.slice(pool="c", lease_seconds=2)')
-    comes(lambda: newest()["state"] == "waiting" and bool(newest()["waits"]))
-    assert newest()["waits"][0]["reason"] == "Resources"
+    assert comes(lambda: slices().found[0].waits(time.time()))
+    newest = json.loads(run("ls", "--json").stdout)[0]
+    assert (newest["state"], newest["waits"][0]["reason"]) == ("waiting", "Resources")
     kill(waits)
     comes(lambda: box.ask("squeue", "--noheader", "--states=PD") == "")
     run("free", id)

@@ -11,6 +11,7 @@ from tests.contract.test_providers import flow_of
 from tests.waiting import comes
 
 from .box import Box
+from .tasks import length
 
 CONF = "SelectTypeParameters=CR_Core_Memory\nDefMemPerNode=64\n"
 GIVEN = 64 << 20
@@ -29,11 +30,6 @@ def provider(box: Box, monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
     yield provider_of(Pool(name="c", kind="slurm", nodes=2, shared=str(box.shared)))
     box.run("scancel", "--me")
     assert comes(lambda: box.ask("squeue", "--noheader") == "")
-
-
-@fo.task
-def length(data: fo.bytes_) -> fo.int64:
-    return len(data)
 
 
 def test_what_a_node_has_is_the_memory_that_its_job_was_given(provider: Provider) -> None:

@@ -1,7 +1,5 @@
 """Nodes of a real Slurm with devices besides CPUs, and with switches between them."""
 
-import os
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +13,7 @@ from tests.contract.test_providers import flow_of
 from tests.waiting import comes
 
 from .box import Box
+from .tasks import alone_on_fpga
 
 _pools = iter(range(1_000_000))
 FILES = {
@@ -56,18 +55,7 @@ def on(provider: Provider, **asked: object) -> HeldSlice:
     return HeldSlice(provider, Ask(**asked), SliceOptions())  # type: ignore[arg-type]
 
 
-@fo.task(needs=fo.Needs(devices={"fpga": 1}))
-def has(folder: fo.str_) -> fo.str_:
-    """Fails if another task has the same device meanwhile."""
-    node, device = os.environ["SLURMD_NODENAME"], os.environ["FLOWOS_DEVICES_FPGA"]
-    at = Path(folder, f"{node}-{device}")
-    at.touch(exist_ok=False)
-    time.sleep(0.02)
-    at.unlink()
-    return at.name
-
-
-HAS = flow_of(has, fo.str_)
+HAS = flow_of(alone_on_fpga, fo.str_)
 
 
 def test_tasks_have_the_devices_of_their_nodes(provider: Provider, tmp_path: Path) -> None:

@@ -5,12 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from flowos.operations.slices import slices
 from tests.waiting import comes
 
 from .box import Box
@@ -130,7 +132,7 @@ def test_a_slice_that_waits_says_why_and_is_freed_from_another_terminal(
 ) -> None:
     holds(start())
     waits = start()
-    comes(lambda: bool(newest().get("waits")))
+    assert comes(lambda: slices().found[0].waits(time.time()))
     found = newest()
     assert (found["state"], found["events"][0]["reason"]) == ("waiting", "Resources")
     why = subprocess.run((FLOWOS, "why", found["id"]), capture_output=True, text=True).stdout
@@ -152,7 +154,7 @@ def test_a_program_that_is_killed_loses_its_slice(start: Start, box: Box) -> Non
     found = holds(program)
     program.send_signal(signal.SIGKILL)
     program.communicate()
-    comes(lambda: newest()["state"] == "lost")
+    assert comes(lambda: slices().found[0].state == "lost")
     found = newest()
     assert found["events"][-1]["reason"] == "its program was killed"
     assert found["node_seconds"] > 0
@@ -165,7 +167,7 @@ def test_a_job_that_is_cancelled_loses_its_slice(start: Start, box: Box) -> None
     program = start()
     found = holds(program)
     box.run("scancel", *found["jobs"])
-    comes(lambda: newest()["state"] == "lost")
+    assert comes(lambda: slices().found[0].state == "lost")
     assert newest()["ended"] is not None
     out, _ = program.communicate("\n")
     assert out.startswith("SliceFreed the slice's lease ended early: ")

@@ -66,6 +66,7 @@ from .on_nodes import (  # noqa: F401 - tests that are collected here too
     test_progress_names_the_task_that_runs_or_none,
     test_what_others_do_on_a_node_is_seen,
 )
+from .tasks import in_step
 
 Array = npt.NDArray[np.float64]
 _pools = iter(range(1_000_000))
@@ -102,21 +103,11 @@ def several(provider: Provider) -> Provider:
     return provider
 
 
-@fo.task
-def where(x: fo.int64) -> fo.str_:
-    sys.stdout.write(f"out {x}\n")
-    sys.stderr.write(f"err {x}\n")
-    return f"{os.environ['SLURMD_NODENAME']} {os.environ['SLURM_STEP_ID'] != '0'}"
-
-
-WHERE = flow_of(where, fo.int64)
-
-
 def test_python_tasks_run_in_steps_of_the_job_and_print_here(
     provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with on(provider, 2) as s:
-        said = [result[0] for result in s.map(WHERE, range(40))]
+        said = [result[0] for result in s.map(flow_of(in_step, fo.int64), range(40))]
         assert set(map(str, said)) == {"n1 True", "n2 True"}
     out, err = capsys.readouterr()
     assert sorted(out.split()) == sorted(" ".join(f"out {i}" for i in range(40)).split())

@@ -5,15 +5,11 @@ import pytest
 import flowos as fo
 from flowos.engine import Provider
 
+from .tasks import long
 from .test_providers import DOUBLE, flow_of, on
 from .test_providers import provider as provider
 
 WORDS = r"task 'long' needs 60 s until its nodes are given back, [1-4]?\d(\.\d)? s are left: hold"
-
-
-@fo.task(needs=fo.Needs(remaining_seconds=60))
-def long(x: fo.int64) -> fo.int64:
-    return x
 
 
 LONG = flow_of(long, fo.int64)

@@ -18,6 +18,7 @@ from flowos.engine import (
     provider_of,
 )
 from flowos.model import Ask, Launch, Lost, Pool, PoolKind
+from tests.contract.tasks import awaits, double, nap
 from tests.waiting import PATIENCE_SECONDS, comes
 
 KINDS: tuple[PoolKind, ...] = ("local", "fake")
@@ -70,23 +71,6 @@ def held(provider: Provider) -> Iterator[Held]:
 
 def names(held: Held) -> list[str]:
     return [node.name for node in held.nodes]
-
-
-@fo.task
-def double(x: fo.int64) -> fo.int64:
-    return 2 * x
-
-
-@fo.task
-def nap(x: fo.float64) -> fo.float64:
-    time.sleep(x)
-    return x
-
-
-@fo.task
-def awaits(path: fo.str_) -> fo.str_:
-    assert comes(Path(path).exists)
-    return path
 
 
 def flow_of(task: fo.Task, kind: object) -> fo.Flow:
