@@ -6,6 +6,8 @@ C_FILES = $(shell git ls-files 'src/*.c' 'src/*.cpp' 'src/*.h' 'bind/*.cpp' 'bin
 TOGETHER := -n 3 --dist worksteal
 # What tools/setup unpacked because installing it would switch or start something.
 export PATH := $(PATH):$(CURDIR)/.deps/debian/usr/bin:$(CURDIR)/.deps/debian/bin
+# What an image of a container says: each process of the tests would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 # What mypy has checked, by content: of all checkouts.
 export MYPY_CACHE_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/flowos/mypy
 
