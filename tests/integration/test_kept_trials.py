@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,12 @@ PROGRAMS = Path(read_facts.__code__.co_filename).parent / "programs"
 
 
 class Compiler:
-    """gcc with an assembler, a linker, a header and a library of the test's own; counts its calls."""
+    """gcc with its own assembler, linker, header and library; counts its calls."""
 
     def __init__(self, folder: Path, scratch: Path) -> None:
         self.folder, self.scratch = folder, scratch
         self.path, self.calls = folder / "gcc", folder / "calls"
-        gcc = shutil.which("gcc")
+        gcc = shutil.which("gcc") or "gcc"
         for place in ("bin", "include", "lib"):
             (folder / place).mkdir()
         for name in ("as", "ld"):
@@ -43,15 +42,16 @@ class Compiler:
     def tried(self, before: object = None) -> tuple[dict[str, Any], Any, bool]:
         """What is known of it, what is kept of that, and whether it was called."""
         import collect_software as collect
+        from kept_trials import KeptTrials
 
         calls = len(self.calls.read_text())
-        kept = collect.KeptTrials(json.loads(json.dumps(before)))
+        kept = KeptTrials(json.loads(json.dumps(before)))
         answer = kept.answer("gcc", lambda: collect.compiler(self.path, "c", self.scratch))
         return answer, kept.plain(), len(self.calls.read_text()) > calls
 
 
 @pytest.fixture
-def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Compiler]:
+def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compiler:
     monkeypatch.syspath_prepend(PROGRAMS)
     for name in ("compiler", "scratch"):
         (tmp_path / name).mkdir()

@@ -65,8 +65,8 @@ def collect(request: MeasurementRequest) -> Mapping[str, object]:
     before = cached(_KIND, key)
     with as_file(files("flowos.probes").joinpath("programs")) as programs:
         words = (sys.executable, str(programs / "collect.py"), "--scratch", str(request.scratch))
-        words = (*words, "--deps", _unpacked_packages(), "--kept")
-        found = _collected(words, BARE, here().variables(BARE), stdin=json.dumps(before).encode())
+        whole = (*words, "--deps", _unpacked_packages(), "--kept")
+        found = _collected(whole, BARE, here().variables(BARE), stdin=json.dumps(before).encode())
     if (now := found.get("kept")) not in (None, before):
         keep(_KIND, key, now)
     return found

@@ -131,9 +131,8 @@ def compiler(path: Path, language: str, folder: Path) -> tuple[dict[str, Any], l
     """What is to be known of it, and the files that it took if all of it worked."""
     code, says = output_of(str(path), "--version")
     flag = "-mp" if path.name.startswith("nvc") else "-fopenmp"
-    fails, took = complaint(code, says), []
-    if not fails:
-        fails, took = builds(path, language, folder, flag)
+    fails = complaint(code, says)
+    fails, took = (fails, []) if fails else builds(path, language, folder, flag)
     openmp = not fails
     if code == 0 and fails:
         fails, took = builds(path, language, folder)[0], []

@@ -66,7 +66,7 @@ class KeptTrials:
     def answer(self, name: str, attempt: Trial) -> Any:
         """What it said when it worked; else it is tried. An attempt without files is not kept."""
         key = f"{self._surroundings} {name}"
-        known = self._before.get(key)
+        known: Any = self._before.get(key)
         if not self._counts(known):
             answer, files = attempt()
             stamps = {path: stamp(path) for path in files}
