@@ -63,6 +63,7 @@ TOOLS = (
 )
 LINKED_TOOLS = ("xhpl", "xhpcg")
 """Programs that say no version, and would start to measure."""
+NAMES = {*LINKED_TOOLS, *(each for _, called, _ in TOOLS for each in called)}
 PYTHON_PACKAGES = ("torch", "numpy", "cupy")
 BLAS_FILE = re.compile(
     r"lib(openblas|blis|mkl_rt|scipy_openblas|nvpl_blas|armpl|flexiblas|satlas|tatlas|blas)"
@@ -104,10 +105,15 @@ def real(path: Path) -> str:
 
 
 def programs(deps: str) -> list[Path]:
-    """All executables in PATH, in the vendors' usual folders and below `deps`."""
+    """Executables that count, in PATH, in the vendors' usual folders and below `deps`."""
     folders = [f for f in os.environ.get("PATH", "").split(os.pathsep) if f.startswith("/")]
     folders += folders_like(VENDOR_BINS) + ([f"{deps}/usr/bin"] if deps else [])
-    return [path for path in files_in(folders) if os.access(path, os.X_OK)]
+    found = files_in(folders)
+    return [path for path in found if is_looked_for(path.name) and os.access(path, os.X_OK)]
+
+
+def is_looked_for(name: str) -> bool:
+    return name.startswith("mpi") or name in NAMES or any(p.fullmatch(name) for _, p in COMPILERS)
 
 
 # --- compilers -------------------------------------------------------------------------------
