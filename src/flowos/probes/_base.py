@@ -3,12 +3,13 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import PurePath
 from typing import Any, ClassVar, Literal, Protocol
 
-from flowos._dataclasses import dataclass, replace
+from flowos._dataclasses import dataclass
 from flowos.model import (
     Advice,
     Argv,

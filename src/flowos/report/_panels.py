@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from flowos._dataclasses import dataclass, replace
 from flowos.model import Chart, Measurement, Pairs, lower_is_better
 from flowos.report._report import ChartStep, HeadlineNumber, Report, Section
 from flowos.report._units import ONE, Scale, common_scale
@@ -11,7 +11,7 @@ from flowos.report._units import ONE, Scale, common_scale
 MAX_COLOURS = 8
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Line:
     """One line, or one colour of bars. `key` is the metric and the levels that define it.
 
@@ -25,7 +25,7 @@ class Line:
     """(level of the x axis, number), one for each level."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Ceiling:
     """Upper bound of numbers of a panel: (level of the x axis, value) pairs."""
 
@@ -38,7 +38,7 @@ class Ceiling:
         return len({value for _, value in self.points}) == 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Panel:
     """One frame of a chart. `lines` are coloured, `context` is drawn in grey behind them."""
 
