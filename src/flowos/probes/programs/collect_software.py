@@ -165,12 +165,13 @@ def builds(path: Path, language: str, folder: Path, flag: str = "") -> tuple[str
 def traced(words: list[str], folder: Path) -> tuple[int, str, list[str]]:
     """Compile; and the files and folders that compiler, assembler and linker took or looked into.
 
-    None where it fails, or knows no such options, as the compilers of NVIDIA's kit.
+    None where it fails, or does not say so, as the compilers of NVIDIA's kit.
     """
     files = [f"{words[-1]}.{kind}" for kind in ("headers", "inputs")]
     options = ["-MD", "-MF", files[0], f"-Wl,-Map={files[1]}"]
     knows = not Path(words[0]).name.startswith("nvc")
-    if knows and output_of(*words, *options, TMPDIR=str(folder))[0] == 0:
+    worked = knows and output_of(*words, *options, TMPDIR=str(folder))[0] == 0
+    if worked and all(map(os.path.exists, files)):
         shown = all_of_output_of(*words, "-###", TMPDIR=str(folder))[1]
         loaded = re.findall(r"(?m)^LOAD (.*)$", Path(files[1]).read_text(errors="replace"))
         text = "\n".join([shown, Path(files[0]).read_text(errors="replace"), *loaded])
