@@ -1,5 +1,6 @@
 """tools/setup in a folder of its own, with a fake pip that fails on request."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,7 +11,7 @@ HERE = Path(__file__).parents[2]
 
 PIP = r"""#!/bin/sh
 case "$*" in *--upgrade*) exit 0 ;; esac
-echo "$*" >>calls
+echo "$*" ${PYTHONDONTWRITEBYTECODE:+compiled by each process} >>calls
 [ "$(wc -l <calls)" -gt "$(cat fails)" ] && exit 0
 echo '  error: subprocess-exited-with-error' >&2
 echo '  | Traceback (most recent call last):' >&2
@@ -37,6 +38,7 @@ def set_up(folder: Path, *, fails: int) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [folder / "tools/setup", "measure"],
         stdin=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         timeout=300,
@@ -68,3 +70,9 @@ def test_it_is_built_again_only_when_what_it_is_built_from_has_changed(folder: P
     (folder / "pyproject.toml").touch()
     set_up(folder, fails=0)
     assert (folder / "calls").read_text().count("-e .") == 2
+
+
+def test_what_is_set_up_and_tested_is_compiled_once_and_not_by_each_process(folder: Path) -> None:
+    set_up(folder, fails=0)
+    assert "compiled by each process" not in (folder / "calls").read_text()
+    assert "\nunexport PYTHONDONTWRITEBYTECODE\n" in (HERE / "Makefile").read_text()

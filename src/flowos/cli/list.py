@@ -18,9 +18,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    from flowos.operations import history
+    from flowos.operations import stored_runs
 
-    found = history.runs(args.store, args.limit)
+    found = stored_runs.runs(args.store, args.limit)
     if args.json:
         print_json([plain(listed) for listed in found])
         return 0

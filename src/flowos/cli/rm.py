@@ -21,9 +21,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 def run(args: argparse.Namespace) -> int:
     """All the runs named are deleted, or, where one of them is not there, none."""
     from flowos.cli.list import plain
-    from flowos.operations import history
+    from flowos.operations import stored_runs
 
-    gone = history.removed(tuple(args.run_ids), args.store, dry_run=args.dry_run)
+    gone = stored_runs.removed(tuple(args.run_ids), args.store, dry_run=args.dry_run)
     if args.json:
         print_json([plain(listed) for listed in gone])
         return 0

@@ -25,6 +25,7 @@ _PARTS = {
     "launch._detached": "start_detached",
     "cloud._machines": "Machines",
     "cloud._open_cloud": "open_cloud",
+    "environments._disk_cache": "cached keep",
     "flow._failures": "RemoteTraceback remedy_of",
     "flow._progress": "ProgressWatch",
     "flow._runs": "Emit Event",
@@ -132,6 +133,10 @@ if TYPE_CHECKING:
     )
     from flowos.engine.cloud._open_cloud import (
         open_cloud as open_cloud,
+    )
+    from flowos.engine.environments._disk_cache import (
+        cached as cached,
+        keep as keep,
     )
     from flowos.engine.flow._failures import (
         RemoteTraceback as RemoteTraceback,

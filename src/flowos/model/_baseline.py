@@ -1,13 +1,13 @@
 """A baseline: what a kind of machine gives, and how far a new run may be off, as a file has it."""
 
-from dataclasses import dataclass
 from pathlib import PurePath
 
+from flowos._dataclasses import dataclass
 from flowos.model._launch import Argv, Pairs
 from flowos.model._samples import Binary, Case, Effort
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class MachineKind:
     """Machines that are expected to give the same numbers. cpus: that may be used."""
 
@@ -19,7 +19,7 @@ class MachineKind:
         return f"{self.processor}, {self.cpus} cpus, {self.architecture}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class BaselineNumber:
     """What several runs gave for a metric of a case.
 
@@ -50,7 +50,7 @@ class BaselineNumber:
         return self.median / (1 + self.tolerance), self.median * (1 + self.tolerance)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Baseline:
     """What runs of a kind of machine gave. Its numbers lie in the order of the probes.
 

@@ -1,9 +1,9 @@
 """Nodes that were held to be measured, one deployment after the other."""
 
-from dataclasses import dataclass
+from flowos._dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class DeployedNode:
     """Which machine a node was.
 
@@ -23,7 +23,7 @@ class DeployedNode:
         return f"{self.name} ({known})" if known else self.name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Deployment:
     """Nodes of a pool on which a run measured. of: what it shares with others; number: from 1."""
 

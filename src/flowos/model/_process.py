@@ -1,10 +1,11 @@
 """Record of a run of a program that used slices."""
 
-from dataclasses import dataclass
 from typing import Literal
 
+from flowos._dataclasses import dataclass
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, kw_only=True)
 class SliceUse:
     """Slices of one kind that a process held: of this flow, pool, node and environment.
 
@@ -24,7 +25,7 @@ class SliceUse:
     logs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Process:
     """A program's run, from its first slice to its end. Times are ISO 8601 in UTC.
 

@@ -4,12 +4,11 @@ Williams, Waterman, Patterson: Roofline: an insightful visual performance model 
 architectures, CACM 52(4), 2009.
 """
 
-from dataclasses import dataclass
-
+from flowos._dataclasses import dataclass
 from flowos.model._samples import Measurement
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Roof:
     """A measured ceiling: byte/s of memory, or flop/s of numbers of a type. label: such as f64."""
 
@@ -22,7 +21,7 @@ class Roof:
         return self.measured.best
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RooflineKernel:
     """A kernel under its roofs. measured: flop/s, or byte/s of what it must move.
 
@@ -42,7 +41,7 @@ class RooflineKernel:
         return self.measured.value * (self.intensity if bytes_are_counted else 1.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Roofline:
     """Of the processors, device "", or of a GPU by its number. arithmetic: the highest first."""
 

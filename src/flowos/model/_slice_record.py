@@ -1,8 +1,8 @@
 """Record of a slice: what was asked of a pool, what it gave, for how long, and what that cost."""
 
-from dataclasses import dataclass, replace
 from typing import Literal
 
+from flowos._dataclasses import dataclass, replace
 from flowos.model._launch import Counts
 from flowos.model._pool import Ask, PoolKind, Price
 
@@ -10,7 +10,7 @@ SliceState = Literal["waiting", "held", "freed", "over", "lost", "refused"]
 Amounts = tuple[tuple[str, float], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SliceEvent:
     """What happened to a slice. at: seconds since 1970. node: the name of the one that is lost."""
 
@@ -20,7 +20,7 @@ class SliceEvent:
     node: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class HeldNode:
     """A node that a slice held. since, until: seconds since 1970; until: None while it is held.
 
@@ -39,7 +39,7 @@ class HeldNode:
         return max(0.0, (now if self.until is None else self.until) - self.since)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SliceAccounts:
     """What the resource manager accounted for the jobs of a slice; None for what it does not.
 
@@ -53,7 +53,7 @@ class SliceAccounts:
     tres: Amounts = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SliceRecord:
     """A slice, from when it was asked for to its end. asked, ended: seconds since 1970.
 

@@ -1,12 +1,12 @@
 """Papers whose measurements are repeated: figures, numbers, and which probes show them."""
 
-from dataclasses import dataclass
 from typing import Literal
 
+from flowos._dataclasses import dataclass
 from flowos.model._launch import Pairs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class FigurePart:
     """What a probe shows of a figure.
 
@@ -21,7 +21,7 @@ class FigurePart:
     cores: Literal["any", "socket", "all"] = "any"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PaperFigure:
     """A figure or table of a paper, by its number there: "5", "table 3".
 
@@ -40,7 +40,7 @@ class PaperFigure:
     sockets: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PaperSuite:
     """The figures of a paper, in its order. between: are environments compared in it?"""
 
@@ -50,7 +50,7 @@ class PaperSuite:
     between_environments: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SuiteStep:
     """Part of a suite that a run measured. of: what it shares with the suite's other runs."""
 
@@ -59,7 +59,7 @@ class SuiteStep:
     probe: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PublishedMachine:
     """A machine of a paper. where: it stands there."""
 
@@ -68,7 +68,7 @@ class PublishedMachine:
     where: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PublishedNumber:
     """A number from the text or a table of a paper; SI base units.
 
@@ -90,7 +90,7 @@ class PublishedNumber:
     levels: Pairs = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Paper:
     """A paper and its numbers. missing: what its text does not say, and its plots only show."""
 

@@ -1,13 +1,14 @@
 """Facts of a node: runs the collector as a launch, and reads its answer."""
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from flowos.engine import Node, here
+from flowos.engine import Node, cached, here, keep
 from flowos.model import (
     BARE,
     Argv,
@@ -25,10 +26,11 @@ from flowos.model import (
 from flowos.probes.facts import read_facts
 
 _LIMIT_SECONDS = 60.0
+_KIND = "tried"
 
 
 def facts(request: MeasurementRequest | None = None) -> Facts:
-    """Collect the facts of this node, without a cache.
+    """Collect the facts of this node; programs that worked are not tried again while unchanged.
 
     Raises LaunchFailed or MeasureError, with the collector's complaint, if it cannot be run.
     """
@@ -59,16 +61,26 @@ def facts_inside(request: MeasurementRequest, env: Environment, programs: Path) 
 
 def collect(request: MeasurementRequest) -> Mapping[str, object]:
     """The collector's raw answer on this node; see probes/programs/collect.py."""
+    key = f"{os.uname().nodename} {sys.executable}"
+    before = cached(_KIND, key)
     with as_file(files("flowos.probes").joinpath("programs")) as programs:
         words = (sys.executable, str(programs / "collect.py"), "--scratch", str(request.scratch))
-        return _collected((*words, "--deps", _unpacked_packages()), BARE, here().variables(BARE))
+        whole = (*words, "--deps", _unpacked_packages(), "--kept")
+        found = _collected(whole, BARE, here().variables(BARE), stdin=json.dumps(before).encode())
+    if (now := found.get("kept")) not in (None, before):
+        keep(_KIND, key, now)
+    return found
 
 
 def _collected(
-    words: Argv, env: Environment, variables: Pairs, node: Node | None = None
+    words: Argv,
+    env: Environment,
+    variables: Pairs,
+    node: Node | None = None,
+    stdin: bytes | None = None,
 ) -> Mapping[str, object]:
     launch = Launch(argv=words, env=env, variables=variables, limit_seconds=_LIMIT_SECONDS)
-    return _answer((node or here()).run(launch))
+    return _answer((node or here()).run(launch, stdin=stdin))
 
 
 def _unpacked_packages() -> str:

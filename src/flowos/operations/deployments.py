@@ -24,9 +24,10 @@ from flowos.model import (
 from flowos.operations._alike_runs import machine_of
 from flowos.operations._files import write_together
 from flowos.operations._held_nodes import held_nodes
-from flowos.operations.history import RUNS_MARGIN, book, numbers_of, runs
+from flowos.operations.history import RUNS_MARGIN, book, numbers_of
 from flowos.operations.measure import OnSample, Result, measured, planned
 from flowos.operations.settings import pool_named
+from flowos.operations.stored_runs import runs
 from flowos.plan import DeploymentSpread, MachineRun, slow_machines, spreads
 from flowos.probes import probe_named, probes_for
 from flowos.report import Report, deployments_html, slow_line

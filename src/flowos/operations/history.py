@@ -1,49 +1,20 @@
-"""`flowos list`, `show`, `compare` and `report`: runs in the store."""
+"""`flowos show`, `compare` and `report`: what the runs in the store say."""
 
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from flowos.model import Case, ListedRun, Run, Sample, StoreError, UsageError, Verdict
+from flowos.model import Case, Run, Sample, StoreError, UsageError, Verdict
 from flowos.operations._files import replaced
-from flowos.operations.measure import OUT_OF_TIME, as_planned, book_of, with_time_to_tell, written
+from flowos.operations.measure import OUT_OF_TIME, as_planned, book_of, with_time_to_tell
 from flowos.plan import Numbers, by_probe, compare, limits_for, side_by_side
 from flowos.probes import probe_named
 from flowos.report import Report, csv
-from flowos.store import Store, open_store
+from flowos.store import open_store
 
 MARGIN, RUNS_MARGIN = 0.03, 0.05
 """Margins for interleaved levels, and for runs, between which more may change."""
-
-
-def runs(url: str | None, limit: int | None = None) -> tuple[ListedRun, ...]:
-    """The stored runs, newest first."""
-    with open_store(url, make=False) as store:
-        return listed_runs(store, limit)
-
-
-def listed_runs(store: Store, limit: int | None = None, skip: int = 0) -> tuple[ListedRun, ...]:
-    """The stored runs, newest first, without the first `skip` of them."""
-    found = store.runs(limit, skip)
-    counts = store.counts() if limit is None else store.counts([run.id for run in found])
-    return tuple(ListedRun(run=run, samples=counts.get(run.id, 0)) for run in found)
-
-
-def removed(
-    refs: tuple[str, ...], url: str | None, *, dry_run: bool = False
-) -> tuple[ListedRun, ...]:
-    """Delete these runs with their samples, and return them.
-
-    refs: ids, prefixes of ids, or 'last'. Raises StoreError if one does not exist; then none is
-    deleted.
-    """
-    with open_store(url, make=False) as store:
-        found = {run.id: run for run in map(store.run, refs)}
-        counts = store.counts()
-        if not dry_run:
-            store.remove(tuple(found))
-    return tuple(ListedRun(run=run, samples=counts.get(id_, 0)) for id_, run in found.items())
 
 
 def book(ref: str, url: str | None) -> Report:
@@ -56,6 +27,8 @@ def rewritten(made: Report, out: Path, *, parquet: bool = False) -> tuple[Path, 
 
     Raises StoreError if the folder is not writable, UsageError without the package pyarrow.
     """
+    from flowos.operations.measure import written  # all formats: slow to import
+
     table = _as_parquet(csv(made)) if parquet else None
     notes: list[str] = []
     files = written(made, out, notes)

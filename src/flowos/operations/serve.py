@@ -23,7 +23,7 @@ from urllib.parse import unquote
 from flowos import engine
 from flowos.engine import PageAnswer, PageRequest, PageServer
 from flowos.model import FlowosError, ListedRun, Process, SliceRecord, StoreError, UsageError
-from flowos.operations import history, processes, slices
+from flowos.operations import processes, slices, stored_runs
 from flowos.operations.measure import book_of
 from flowos.operations.settings_file import load_settings, settings_file
 from flowos.operations.task_log import read_log
@@ -176,7 +176,7 @@ class Site:
         part: ListPart[ListedRun] = ListPart(found=(), total=0, number=number, size=size)
         try:
             with self._open() as store:
-                found = history.listed_runs(store, size, (number - 1) * size)
+                found = stored_runs.listed_runs(store, size, (number - 1) * size)
                 return replace(part, found=found, total=store.sizes()[0]), ""
         except StoreError as error:
             return part, str(error)

@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 
+from flowos._dataclasses import dataclass
 from flowos.model import Case, Measurement, lower_is_better
 from flowos.plan._compare import MEDIAN_PER_QUARTILES
 from flowos.plan._unpaired import Numbers
@@ -13,7 +13,7 @@ RESOLUTION = 0.01
 """Differences up to this share are of no interest, however sure they are."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class MachineRun:
     """What a run measured on a machine."""
 
@@ -24,7 +24,7 @@ class MachineRun:
 _Found = tuple[MachineRun, Measurement]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RepeatedNumber:
     """A number in the runs that have it, in their order."""
 

@@ -8,10 +8,10 @@ MIN_OTHERS it happens so often that a range says nothing. What judges is a basel
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
+from flowos._dataclasses import dataclass
 from flowos.model import lower_is_better
 
 MIN_OTHERS = 5
@@ -20,7 +20,7 @@ MIN_OTHERS = 5
 PlaceAnswer = Literal["within", "worse", "better"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class HistoryPoint:
     """A number of a run. started: ISO 8601 in UTC."""
 
@@ -31,7 +31,7 @@ class HistoryPoint:
     trusted: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class NumberPlace:
     """A number among others of its kind. label: of the headline.
 

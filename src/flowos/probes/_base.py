@@ -3,12 +3,13 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import PurePath
 from typing import Any, ClassVar, Literal, Protocol
 
+from flowos._dataclasses import dataclass
 from flowos.model import (
     Advice,
     Argv,
@@ -41,7 +42,7 @@ Way = Literal["exec", "shell", "run"]
 WAYS: tuple[Way, ...] = ("exec", "shell", "run")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Headline:
     """A key number of a machine: the best measurement with these levels."""
 
@@ -53,7 +54,7 @@ class Headline:
         return measured.metric == self.metric and set(self.levels) <= set(measured.case.levels)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ProbeInfo:
     """Constants of a probe.
 
@@ -94,7 +95,7 @@ class ProbeInfo:
     warms_up: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ComparedCase:
     """A case of a probe that is measured in every environment.
 
@@ -112,7 +113,7 @@ class ComparedCase:
         return next((way for way in WAYS if way == self.shown.level("way")), "exec")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Trial:
     """A program run once in each environment, to learn what a tool can do in all of them.
 
@@ -219,7 +220,7 @@ def with_details(case: Case, **details: str) -> Case:
     return replace(case, details=tuple({**dict(case.details), **details}.items()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Build:
     """How a program is compiled: sources, compiler, flags, libraries.
 
@@ -268,7 +269,7 @@ def _headers(folder: str) -> list[Traversable]:
     return sorted(found, key=lambda file: file.name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Program:
     """The program that measures one case: an optional build, then a command line.
 

@@ -1,12 +1,11 @@
 """Input of all renderers: one run with all its conclusions, as frozen data."""
 
-from dataclasses import dataclass
-
+from flowos._dataclasses import dataclass
 from flowos.model import Advice, Chart, Measurement, Roofline, Run, Sample, Verdict
 from flowos.plan import NumberPlace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Section:
     """Part of the report for one probe: its name, its title for people, its charts."""
 
@@ -15,7 +14,7 @@ class Section:
     charts: tuple[Chart, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class HeadlineNumber:
     """One of the few numbers that characterize the machine. `named`: axes in the label."""
 
@@ -24,7 +23,7 @@ class HeadlineNumber:
     named: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ChartStep:
     """A feature found on an axis of a probe's charts, such as the end of a cache."""
 
@@ -34,7 +33,7 @@ class ChartStep:
     label: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """A run, ready to be rendered. Without `headlines` the best of each chart is used.
 

@@ -3,8 +3,8 @@
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from flowos._dataclasses import dataclass
 from flowos.model import (
     Advice,
     Blas,
@@ -74,7 +74,7 @@ def case_text(case: Case) -> str:
     return f"{case.probe}: {levels}" if levels else case.probe
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Gap:
     """Cases that were not measured for the same reason."""
 
@@ -97,7 +97,7 @@ def gaps_of(run: Run) -> tuple[Gap, ...]:
     return tuple(Gap(probe, tuple(cases), why) for (probe, why), cases in found.items())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Doubt:
     """Numbers with the same kind of evidence against them; `why` is the first one's mark."""
 

@@ -10,10 +10,11 @@ _PARTS = {
     "_next_steps": "with_time_to_tell",
     "_prepare": "check",
     "_report": "book_of headlines_in",
-    "_run": "DeployedOn OnSample Result measured planned written",
+    "_report_files": "written",
+    "_run": "DeployedOn OnSample Result measured planned",
     "_sampler": "TIME_WAS_OUT",
-    "_session": "OUT_OF_TIME measure",
-    "_time": "budget_seconds overhead_seconds round_seconds",
+    "_session": "measure",
+    "_time": "OUT_OF_TIME budget_seconds overhead_seconds round_seconds",
 }
 
 if TYPE_CHECKING:
@@ -33,22 +34,24 @@ if TYPE_CHECKING:
         book_of as book_of,
         headlines_in as headlines_in,
     )
+    from flowos.operations.measure._report_files import (
+        written as written,
+    )
     from flowos.operations.measure._run import (
         DeployedOn as DeployedOn,
         OnSample as OnSample,
         Result as Result,
         measured as measured,
         planned as planned,
-        written as written,
     )
     from flowos.operations.measure._sampler import (
         TIME_WAS_OUT as TIME_WAS_OUT,
     )
     from flowos.operations.measure._session import (
-        OUT_OF_TIME as OUT_OF_TIME,
         measure as measure,
     )
     from flowos.operations.measure._time import (
+        OUT_OF_TIME as OUT_OF_TIME,
         budget_seconds as budget_seconds,
         overhead_seconds as overhead_seconds,
         round_seconds as round_seconds,

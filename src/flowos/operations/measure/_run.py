@@ -19,26 +19,19 @@ from flowos.model import (
     StoreError,
 )
 from flowos.operations._facts import facts, facts_on
-from flowos.operations._files import write_together
 from flowos.operations._scratch import check_out, scratch_in
 from flowos.operations.measure._cases import described
 from flowos.operations.measure._commands import check_commands
 from flowos.operations.measure._prepare import check, described_in
 from flowos.operations.measure._report import book_of
+from flowos.operations.measure._report_files import written
 from flowos.operations.measure._sampler import INTERRUPTED, STOPPED
-from flowos.operations.measure._session import OUT_OF_TIME, measure
-from flowos.report import Report, csv, html, json, markdown, openmetrics
+from flowos.operations.measure._session import measure
+from flowos.operations.measure._time import OUT_OF_TIME
+from flowos.report import Report
 from flowos.store import Store, open_store
 
 OnSample = Callable[[Sample], None]
-
-RENDERERS: dict[str, Callable[[Report], str]] = {
-    "report.html": html,
-    "report.json": json,
-    "report.csv": csv,
-    "report.md": markdown,
-    "report.prom": openmetrics,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,17 +148,6 @@ def _check(request: MeasurementRequest, out: Path | None = None) -> None:
     check_commands(request)
     with scratch_in(request.scratch):
         check(request, _environments(request))
-
-
-def written(book: Report, out: Path, notes: list[str]) -> tuple[Path, ...]:
-    """Write the report in all formats or none; adds a note if it cannot be written."""
-    try:
-        return write_together(out, {name: render(book) for name, render in RENDERERS.items()})
-    except OSError as error:
-        notes.append(
-            f"the report cannot be written to {out} ({error.strerror}): give another with --out"
-        )
-        return ()
 
 
 def _opened(url: str | None, notes: list[str]) -> Store | None:

@@ -23,6 +23,7 @@ from flowos.operations.measure._rounds import Block, blocks_of, without
 from flowos.operations.measure._sampler import STOPPED, TIME_WAS_OUT, Sampler
 from flowos.operations.measure._time import (
     MIN_SHARE,
+    OUT_OF_TIME,
     as_often_as_time_allows,
     budget_seconds,
     once_each,
@@ -39,11 +40,6 @@ from flowos.plan import (
     one_round,
 )
 from flowos.probes import Probe
-
-OUT_OF_TIME = Unmeasured(
-    reason="the time was out before its turn",
-    remedy="give more time, as in `flowos measure --minutes 10`",
-)
 
 
 def measure(

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from flowos.model import Design, Effort
+from flowos.model import Design, Effort, Unmeasured
 
 ONE = {"quick": 52.0, "normal": 165.0, "full": 3600.0}
 SEVERAL = {"quick": 600.0, "normal": 1800.0, "full": 7200.0}
@@ -17,6 +17,12 @@ SEVERAL = {"quick": 600.0, "normal": 1800.0, "full": 7200.0}
 
 SLACK, MIN_SHARE = 1.1, 0.6
 """A case may take SLACK times its estimate; none is started with less than MIN_SHARE of it left."""
+
+
+OUT_OF_TIME = Unmeasured(
+    reason="the time was out before its turn",
+    remedy="give more time, as in `flowos measure --minutes 10`",
+)
 
 
 def budget_seconds(effort: Effort, compared: int) -> float:

@@ -1,6 +1,6 @@
 """Collects raw facts of this machine, without interpreting them. Prints one JSON object.
 
-usage: python collect.py [--scratch DIR] [--deps DIR] [--root DIR]
+usage: python collect.py [--scratch DIR] [--deps DIR] [--root DIR] [--kept]
 
 Standard library only, Python 3.8 or newer, imports nothing of flowos: it runs where it measures.
   uname, uid, cpu_count
@@ -11,6 +11,7 @@ Standard library only, Python 3.8 or newer, imports nothing of flowos: it runs w
   storage    {"folder", "free_bytes"} of what --scratch names, links resolved
   and the lists of collect_software.py, which runs meanwhile.
 --scratch DIR is tried for unbuffered files; --deps DIR is an unpacked root to look below, too.
+--kept is handed on to it, with standard input.
 --root DIR reads only the files, from the dump of another machine.
 """
 
@@ -262,9 +263,9 @@ def all_tried(scratch: str) -> dict[str, Any]:
 # --- all together ----------------------------------------------------------------------------
 
 
-def start_software(deps: str) -> subprocess.Popen[bytes]:
+def start_software(deps: str, kept: bool) -> subprocess.Popen[bytes]:
     program = str(Path(__file__).with_name("collect_software.py"))
-    words = [sys.executable, program, "--deps", deps]
+    words = [sys.executable, program, "--deps", deps, *(["--kept"] if kept else [])]
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
@@ -303,13 +304,14 @@ def main() -> None:
     options.add_argument("--scratch", default=tempfile.gettempdir(), metavar="DIR")
     options.add_argument("--deps", default="", metavar="DIR")
     options.add_argument("--root", default="", metavar="DIR")
+    options.add_argument("--kept", action="store_true")
     asked = options.parse_args()
     root = Path(asked.root or "/").resolve()
     answer: dict[str, Any] = {}
     if asked.root:
         answer.update(files=all_files(root), binaries=binaries(root))
     else:
-        child = start_software(asked.deps)
+        child = start_software(asked.deps, asked.kept)
         answer.update(
             of_this_machine(asked.scratch), files=all_files(root), binaries=binaries(root)
         )

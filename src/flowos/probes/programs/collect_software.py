@@ -1,6 +1,6 @@
 """Finds compilers, MPIs, BLAS libraries and tools, and tries each. Prints one JSON object.
 
-usage: python collect_software.py [--deps DIR]
+usage: python collect_software.py [--deps DIR] [--kept]
 
 Standard library only, Python 3.8 or newer. Versions are not parsed: each entry holds the program's
 output, and in "fails" the error message if it did not work ("" if it did).
@@ -11,6 +11,7 @@ output, and in "fails" the error message if it did not work ("" if it did).
   tools      name, path, says or loads (libraries), fails; "torch", "numpy", "cupy": a Python that
              has this package
   cuda       the GPUs, as cuda_devices.py says them in a child
+  kept       with --kept, which reads it from standard input: what need not be tried again
 --deps DIR also looks below DIR/usr. Every command has a limit, and so has the whole.
 """
 
@@ -21,17 +22,16 @@ import json
 import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
-import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-COMMAND_SECONDS = 5.0
-ALL_SECONDS = 15.0
+from kept_trials import KeptTrials, paths_in
+from program_output import MAX_SAID, all_of_output_of, complaint, output_of
+
 AT_ONCE = 4
 
 COMPILERS = (
@@ -63,6 +63,7 @@ TOOLS = (
 )
 LINKED_TOOLS = ("xhpl", "xhpcg")
 """Programs that say no version, and would start to measure."""
+NAMES = {*LINKED_TOOLS, *(each for _, called, _ in TOOLS for each in called)}
 PYTHON_PACKAGES = ("torch", "numpy", "cupy")
 BLAS_FILE = re.compile(
     r"lib(openblas|blis|mkl_rt|scipy_openblas|nvpl_blas|armpl|flexiblas|satlas|tatlas|blas)"
@@ -82,37 +83,6 @@ VENDOR_LIBRARIES = (
     "opt/arm/armpl*/lib",
 )
 WHEEL_LIBRARIES = ("numpy.libs", "scipy.libs", "scipy_openblas*/lib")
-
-ENDS_AT = time.monotonic() + ALL_SECONDS
-
-
-def output_of(*argv: str, **variables: str) -> tuple[int, str]:
-    """Exit code (-1: not started, or too slow) and what it printed."""
-    limit = min(COMMAND_SECONDS, ENDS_AT - time.monotonic())
-    if limit <= 0:
-        return -1, "not looked at: the time for looking was up"
-    try:
-        started = subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=dict(os.environ, LC_ALL="C", **variables),
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as error:
-        return -1, str(error)
-    try:
-        said, _ = started.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        os.killpg(started.pid, signal.SIGKILL)
-        started.communicate()
-        return -1, f"{argv[0]}: no answer in {limit:.0f} s"
-    return started.returncode, said[:4000].decode("utf-8", "replace")
-
-
-def complaint(code: int, says: str) -> str:
-    return "" if code == 0 else says.strip() or f"exit {code}"
 
 
 def files_in(folders: list[str]) -> list[Path]:
@@ -135,10 +105,15 @@ def real(path: Path) -> str:
 
 
 def programs(deps: str) -> list[Path]:
-    """All executables in PATH, in the vendors' usual folders and below `deps`."""
+    """Executables that count, in PATH, in the vendors' usual folders and below `deps`."""
     folders = [f for f in os.environ.get("PATH", "").split(os.pathsep) if f.startswith("/")]
     folders += folders_like(VENDOR_BINS) + ([f"{deps}/usr/bin"] if deps else [])
-    return [path for path in files_in(folders) if os.access(path, os.X_OK)]
+    found = files_in(folders)
+    return [path for path in found if is_looked_for(path.name) and os.access(path, os.X_OK)]
+
+
+def is_looked_for(name: str) -> bool:
+    return name.startswith("mpi") or name in NAMES or any(p.fullmatch(name) for _, p in COMPILERS)
 
 
 # --- compilers -------------------------------------------------------------------------------
@@ -158,29 +133,58 @@ def by_name(path: Path) -> tuple[bool, int]:
     return not re.search(r"\d", path.name), len(path.name)
 
 
-def compiler(path: Path, language: str, folder: Path) -> dict[str, Any]:
+def compiler(path: Path, language: str, folder: Path) -> tuple[dict[str, Any], list[str]]:
+    """What is to be known of it, and the files that it took if all of it worked."""
     code, says = output_of(str(path), "--version")
     flag = "-mp" if path.name.startswith("nvc") else "-fopenmp"
-    fails = complaint(code, says) or builds(path, language, folder, flag)
+    fails = complaint(code, says)
+    fails, took = (fails, []) if fails else builds(path, language, folder, flag)
     openmp = not fails
     if code == 0 and fails:
-        fails = builds(path, language, folder)
+        fails, took = builds(path, language, folder)[0], []
     entry = {"name": path.name, "path": str(path), "language": language}
-    return dict(entry, says=says, fails=fails, openmp=openmp)
+    return dict(entry, says=says, fails=fails, openmp=openmp), took
 
 
-def builds(path: Path, language: str, folder: Path, flag: str = "") -> str:
-    """Build and run a program of two lines, with OpenMP if a flag is given: "" or the complaint."""
+def builds(path: Path, language: str, folder: Path, flag: str = "") -> tuple[str, list[str]]:
+    """Build and run a program of two lines, with OpenMP if a flag is given: "" or the complaint.
+
+    And the files that it took, if it worked.
+    """
     binary = folder / re.sub(r"\W", "_", f"{path}{flag}")
     source = binary.with_suffix(".c" if language == "c" else ".cpp")
     header, value = ("omp.h", "omp_get_max_threads() < 1") if flag else ("stdlib.h", "0")
     source.write_text(f"#include <{header}>\nint main(void) {{ return {value}; }}\n")
     flags = [flag] if flag else []
-    words = [str(path), *flags, str(source), "-o", str(binary)]
-    code, says = output_of(*words, TMPDIR=str(folder))
+    code, says, took = traced([str(path), *flags, str(source), "-o", str(binary)], folder)
     if code == 0:
         code, says = output_of(str(binary), OMP_NUM_THREADS="1")
-    return complaint(code, says)
+    return complaint(code, says), took if code == 0 else []
+
+
+def traced(words: list[str], folder: Path) -> tuple[int, str, list[str]]:
+    """Compile; and the files and folders that compiler, assembler and linker took or looked into.
+
+    None where it fails, or does not say so, as the compilers of NVIDIA's kit.
+    """
+    files = [f"{words[-1]}.{kind}" for kind in ("headers", "inputs")]
+    options = ["-MD", "-MF", files[0], f"-Wl,-Map={files[1]}"]
+    knows = not Path(words[0]).name.startswith("nvc")
+    worked = knows and output_of(*words, *options, TMPDIR=str(folder))[0] == 0
+    if worked and all(map(os.path.exists, files)):
+        shown = all_of_output_of(*words, "-###", TMPDIR=str(folder))[1]
+        loaded = re.findall(r"(?m)^LOAD (.*)$", Path(files[1]).read_text(errors="replace"))
+        text = "\n".join([shown, Path(files[0]).read_text(errors="replace"), *loaded])
+        tools = [shutil.which(name) or "" for name in ("as", "ld")]
+        found = [words[0], *filter(None, tools), *paths_in(text)]
+        return 0, "", [path for path in dict.fromkeys(found) if is_of_others(path, folder)]
+    return (*output_of(*words, TMPDIR=str(folder)), [])
+
+
+def is_of_others(path: str, folder: Path) -> bool:
+    """Neither of this trial, nor what every process writes to."""
+    ours = str(folder.parent)
+    return path != ours and not path.startswith((f"{folder}", "/dev/", "/proc/"))
 
 
 # --- MPI, tools ------------------------------------------------------------------------------
@@ -209,22 +213,28 @@ def mpi_parts(paths: list[Path]) -> list[tuple[str, str, str]]:
     return list(found.values())
 
 
-def mpi(path: str, mpirun: str, cxx: str, folder: Path) -> dict[str, Any]:
-    shows = output_of(path, "-show")[1]
+def mpi(
+    path: str, mpirun: str, cxx: str, shows: str, folder: Path
+) -> tuple[dict[str, Any], list[str]]:
+    """What is to be known of it, and the files that it took if all of it worked."""
     says = output_of(mpirun, "--version")[1] if mpirun else ""
     binary = folder / re.sub(r"\W", "_", path)
     source = binary.with_suffix(".c")
     source.write_text("#include <mpi.h>\nint main(void) { return MPI_Init(0, 0); }\n")
-    built = output_of(path, str(source), "-o", str(binary), TMPDIR=str(folder))
+    code, built, took = traced([path, str(source), "-o", str(binary)], folder)
+    cxx_took = builds_cxx(cxx, folder) if cxx else None
     entry = {"compiler": path, "mpirun": mpirun, "shows": shows, "says": says}
-    made = cxx if cxx and builds_cxx(cxx, folder) else ""
-    return dict(entry, cxx=made, fails=complaint(*built))
+    entry = dict(entry, cxx="" if cxx_took is None else cxx, fails=complaint(code, built))
+    if not took or cxx_took == [] or (cxx and cxx_took is None):
+        return entry, []
+    return entry, [*took, *(cxx_took or ()), *([mpirun] if mpirun else ())]
 
 
-def builds_cxx(path: str, folder: Path) -> bool:
-    """Does it make a program of C++20 with OpenMP? Running one would need the mpirun.
+def builds_cxx(path: str, folder: Path) -> list[str] | None:
+    """The files it took for a program of C++20 with OpenMP; None if it makes none.
 
-    Neither `<span>` nor MPI's own C++ interface is parsed: that took most of the time.
+    Running one would need the mpirun. Neither `<span>` nor MPI's own C++ interface is parsed: that
+    took most of the time.
     """
     binary = folder / re.sub(r"\W", "_", path)
     source = binary.with_suffix(".cpp")
@@ -234,8 +244,8 @@ def builds_cxx(path: str, folder: Path) -> bool:
         "#ifndef __cpp_lib_span\n#error no C++20\n#endif\n"
         "int main() { return MPI_Init(0, 0) + omp_get_max_threads(); }\n"
     )
-    words = (path, "-std=c++20", "-fopenmp", str(source), "-o", str(binary))
-    return output_of(*words, TMPDIR=str(folder))[0] == 0
+    code, _, took = traced([path, "-std=c++20", "-fopenmp", str(source), "-o", str(binary)], folder)
+    return took if code == 0 else None
 
 
 def tool(name: str, path: str, *options: str) -> dict[str, Any]:
@@ -264,21 +274,28 @@ def linked_tools(paths: list[Path]) -> list[Path]:
     return [first[name] for name in LINKED_TOOLS if name in first]
 
 
-def python_tools() -> list[dict[str, Any]]:
+def python_tools(kept: KeptTrials) -> list[dict[str, Any]]:
     """Pythons with packages that measure: this one, the one in PATH. To import one takes long."""
+    pythons = dict.fromkeys((sys.executable, shutil.which("python3") or sys.executable))
+    asked = (kept.answer(f"packages of {p}", partial(packages_of, p)) for p in pythons)
+    return [tool for tools in asked for tool in tools]
+
+
+def packages_of(python: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """And the folders in which they would be, which change when one is installed."""
     ask = (
-        "import importlib.metadata as m, importlib.util as u, sys\n"
+        "import importlib.metadata as m, importlib.util as u, json, sys\n"
         "there = [n for n in sys.argv[1:] if u.find_spec(n)]\n"
         "all_of = m.packages_distributions() if 'cupy' in there else {}\n"
-        "print('\\n'.join(f'{n} {m.version(all_of.get(n, [n])[0])}' for n in there))"
+        "print(json.dumps([[n, m.version(all_of.get(n, [n])[0])] for n in there]))\n"
+        "print(json.dumps([p for p in sys.path if p]))"
     )
-    found: list[dict[str, Any]] = []
-    for python in dict.fromkeys((sys.executable, shutil.which("python3") or sys.executable)):
-        code, says = output_of(python, "-c", ask, *PYTHON_PACKAGES)
-        for line in says.splitlines() if code == 0 else ():
-            name, _, version = line.partition(" ")
-            found.append({"name": name, "path": python, "says": version, "fails": ""})
-    return found
+    code, says = all_of_output_of(python, "-c", ask, *PYTHON_PACKAGES)
+    if code != 0:
+        return [], []
+    found, folders = map(json.loads, says.splitlines()[-2:])
+    tools = [{"name": name, "path": python, "says": v, "fails": ""} for name, v in found]
+    return tools, [python, *folders]
 
 
 # --- GPUs ------------------------------------------------------------------------------------
@@ -307,28 +324,44 @@ def library_paths(deps: str) -> list[Path]:
     return list(found.values())
 
 
-def library(path: Path) -> dict[str, Any]:
+def library(path: Path) -> tuple[dict[str, Any], list[str]]:
+    """What is to be known of it, and the libraries that were loaded if it worked."""
     program = str(Path(__file__).with_name("open_blas.py"))
     one = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "BLIS", "MKL")}
-    code, says = output_of(sys.executable, "-S", program, str(path), **one)
+    code, says = all_of_output_of(sys.executable, "-S", program, str(path), **one)
     answers = [line for line in says.splitlines() if line.startswith("{")]
     if not answers:
-        return {"path": str(path), "fails": complaint(code or -1, says)}
-    return dict(json.loads(answers[-1]), path=str(path))
+        return {"path": str(path), "fails": complaint(code or -1, says[:MAX_SAID])}, []
+    entry = dict(json.loads(answers[-1]), path=str(path))
+    loaded = entry.pop("loaded", [])
+    return entry, loaded if code == 0 and not entry["fails"] else []
 
 
-def tried(deps: str, folder: Path) -> dict[str, Any]:
+def tried(deps: str, folder: Path, kept: KeptTrials) -> dict[str, Any]:
     """Try all of them, several at a time; binaries are written to the folder."""
+
+    def compiled(path: Path, language: str) -> dict[str, Any]:
+        key = f"{language} {path} {real(path)}"
+        return dict(kept.answer(key, lambda: compiler(path, language, folder)))
+
+    def with_mpi(path: str, mpirun: str, cxx: str) -> dict[str, Any]:
+        shows = output_of(path, "-show")[1]
+        key = "\n".join((path, mpirun, cxx, shows))
+        return dict(kept.answer(key, lambda: mpi(path, mpirun, cxx, shows, folder)))
+
+    def multiplied(path: Path) -> dict[str, Any]:
+        return dict(kept.answer(f"BLAS {path}", lambda: library(path)))
+
     there = programs(deps)
     with ThreadPoolExecutor(AT_ONCE) as at:
         parts = {
-            "compilers": [at.submit(compiler, *each, folder) for each in compiler_paths(there)],
-            "libraries": [at.submit(library, path) for path in library_paths(deps)],
-            "mpis": [at.submit(mpi, *parts, folder) for parts in mpi_parts(there)],
+            "compilers": [at.submit(compiled, *each) for each in compiler_paths(there)],
+            "libraries": [at.submit(multiplied, path) for path in library_paths(deps)],
+            "mpis": [at.submit(with_mpi, *parts) for parts in mpi_parts(there)],
             "tools": [at.submit(tool, *each) for each in tool_paths(there)]
             + [at.submit(linked_tool, path) for path in linked_tools(there)],
         }
-        lists = {"tools": at.submit(python_tools), "cuda": at.submit(cuda)}
+        lists = {"tools": at.submit(python_tools, kept), "cuda": at.submit(cuda)}
         found = {name: [each.result() for each in part] for name, part in parts.items()}
         return dict(found, **{n: found.get(n, []) + one.result() for n, one in lists.items()})
 
@@ -336,10 +369,12 @@ def tried(deps: str, folder: Path) -> dict[str, Any]:
 def main() -> None:
     options = argparse.ArgumentParser(description="Find compilers, MPIs, BLAS, tools.")
     options.add_argument("--deps", default="", metavar="DIR")
-    deps = options.parse_args().deps
+    options.add_argument("--kept", action="store_true")
+    asked = options.parse_args()
+    kept = KeptTrials(json.load(sys.stdin) if asked.kept else None)
     with tempfile.TemporaryDirectory(prefix="flowos-") as folder:
-        answer = tried(deps, Path(folder))
-    json.dump(answer, sys.stdout)
+        answer = tried(asked.deps, Path(folder), kept)
+    json.dump(dict(answer, kept=kept.plain()) if asked.kept else answer, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ usage: python open_blas.py LIBRARY
 
 Runs as a child of its own, because a library may crash or exit when it is opened or called; the
 last line counts. Says {"symbol": pattern of Fortran names, as "{}_", "integer_bytes": 4 or 8,
-"says": the library's own version}, or {"fails": complaint}. Standard library only, Python 3.8+.
+"says": the library's own version, "loaded": the files that were mapped}, or {"fails": complaint}.
+Standard library only, Python 3.8+.
 """
 
 from __future__ import annotations
@@ -57,6 +58,16 @@ def pattern_of(library: Any) -> str | None:
     return next((p for p in PATTERNS if hasattr(library, p.format("dgemm"))), None)
 
 
+def loaded() -> list[str]:
+    """Files that this process has mapped: the library, what it needs, Python."""
+    try:
+        with os.fdopen(os.open("/proc/self/maps", os.O_RDONLY), errors="replace") as maps:
+            found = [line.split(maxsplit=5)[5].strip() for line in maps if "/" in line]
+    except OSError:
+        return []
+    return sorted({path for path in found if path.startswith("/")})
+
+
 def say(**answer: Any) -> None:
     print(json.dumps(answer), flush=True)
 
@@ -73,9 +84,10 @@ def main(path: str) -> None:
     if not multiplies(dgemm, NO_BITS):
         return say(fails="dgemm gives a wrong product")
     says = version(library)
-    say(symbol=symbol, integer_bytes=8, says=says, fails="")
+    known = {"symbol": symbol, "says": says, "fails": "", "loaded": loaded()}
+    say(**known, integer_bytes=8)
     if multiplies(dgemm, ALL_BITS):
-        say(symbol=symbol, integer_bytes=4, says=says, fails="")
+        say(**known, integer_bytes=4)
     return None
 
 

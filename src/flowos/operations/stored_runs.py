@@ -1,0 +1,33 @@
+"""`flowos list` and `rm`: the runs in the store, whatever they measured."""
+
+from flowos.model import ListedRun
+from flowos.store import Store, open_store
+
+
+def runs(url: str | None, limit: int | None = None) -> tuple[ListedRun, ...]:
+    """The stored runs, newest first."""
+    with open_store(url, make=False) as store:
+        return listed_runs(store, limit)
+
+
+def listed_runs(store: Store, limit: int | None = None, skip: int = 0) -> tuple[ListedRun, ...]:
+    """The stored runs, newest first, without the first `skip` of them."""
+    found = store.runs(limit, skip)
+    counts = store.counts() if limit is None else store.counts([run.id for run in found])
+    return tuple(ListedRun(run=run, samples=counts.get(run.id, 0)) for run in found)
+
+
+def removed(
+    refs: tuple[str, ...], url: str | None, *, dry_run: bool = False
+) -> tuple[ListedRun, ...]:
+    """Delete these runs with their samples, and return them.
+
+    refs: ids, prefixes of ids, or 'last'. Raises StoreError if one does not exist; then none is
+    deleted.
+    """
+    with open_store(url, make=False) as store:
+        found = {run.id: run for run in map(store.run, refs)}
+        counts = store.counts()
+        if not dry_run:
+            store.remove(tuple(found))
+    return tuple(ListedRun(run=run, samples=counts.get(id_, 0)) for id_, run in found.items())

@@ -1,0 +1,136 @@
+"""A compiler that worked is not tried again, until anything is another that it took."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flowos.engine import here
+from flowos.model import Launch
+from flowos.operations._facts import facts
+from flowos.probes.facts import read_facts
+
+PROGRAMS = Path(read_facts.__code__.co_filename).parent / "programs"
+
+
+class Compiler:
+    """gcc with its own assembler, linker, header and library; counts its calls."""
+
+    def __init__(self, folder: Path, scratch: Path) -> None:
+        self.folder, self.scratch = folder, scratch
+        self.path, self.calls = folder / "gcc", folder / "calls"
+        gcc = shutil.which("gcc") or "gcc"
+        for place in ("bin", "include", "lib"):
+            (folder / place).mkdir()
+        for name in ("as", "ld"):
+            (folder / "bin" / name).symlink_to(shutil.which(name) or name)
+        for name, place in (("include/omp.h", "include"), ("libgomp.so", "lib")):
+            said = subprocess.run([gcc, f"-print-file-name={name}"], capture_output=True, text=True)
+            shutil.copy(said.stdout.strip(), folder / place)
+        options = f"-B{folder}/bin/ -isystem {folder}/include -L{folder}/lib"
+        self.calls.touch()
+        self.write(f'echo >>{self.calls}\nexec {gcc} {options} "$@"')
+
+    def write(self, body: str) -> None:
+        self.path.write_text(f"#!/bin/sh\n{body}\n")
+        self.path.chmod(0o755)
+
+    def tried(self, before: object = None) -> tuple[dict[str, Any], Any, bool]:
+        """What is known of it, what is kept of that, and whether it was called."""
+        import collect_software as collect
+        from kept_trials import KeptTrials
+
+        calls = len(self.calls.read_text())
+        kept = KeptTrials(json.loads(json.dumps(before)))
+        answer = kept.answer("gcc", lambda: collect.compiler(self.path, "c", self.scratch))
+        return answer, kept.plain(), len(self.calls.read_text()) > calls
+
+
+@pytest.fixture
+def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compiler:
+    monkeypatch.syspath_prepend(PROGRAMS)
+    for name in ("compiler", "scratch"):
+        (tmp_path / name).mkdir()
+    made = Compiler(tmp_path / "compiler", tmp_path / "scratch")
+    import program_output
+
+    monkeypatch.setattr(program_output, "ENDS_AT", float("inf"))
+    return made
+
+
+def test_what_worked_is_not_tried_again(compiler: Compiler) -> None:
+    first, kept, called = compiler.tried()
+    assert (first["fails"], first["openmp"], called) == ("", True, True)
+    again, still_kept, called = compiler.tried(kept)
+    assert (again, still_kept, called) == (first, kept, False)
+
+
+@pytest.mark.parametrize(
+    ("part", "still_builds"),
+    [("bin/as", False), ("include/omp.h", True), ("lib/libgomp.so", True), ("gcc", False)],
+)
+def test_a_compiler_that_broke_is_found(compiler: Compiler, part: str, still_builds: bool) -> None:
+    _, kept, _ = compiler.tried()
+    broken = compiler.folder / part
+    broken.unlink()
+    broken.write_text("#!/bin/sh\n#error of the test\nexit 1\n")
+    broken.chmod(0o755)
+    answer, kept, _ = compiler.tried(kept)
+    assert (answer["fails"] == "", answer["openmp"]) == (still_builds, False)
+    assert kept == {}
+
+
+def test_what_fails_is_tried_each_time_so_that_what_is_mended_is_found(compiler: Compiler) -> None:
+    header = compiler.folder / "include/omp.h"
+    good = header.read_text()
+    header.write_text("#error of the test\n")
+    _, kept, _ = compiler.tried()
+    assert compiler.tried(kept)[2]
+    header.write_text(good)
+    assert compiler.tried(kept)[0]["openmp"]
+
+
+def test_it_is_tried_again_in_other_surroundings(
+    compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, kept, _ = compiler.tried()
+    monkeypatch.setenv("XDG_DATA_HOME", "/elsewhere")
+    assert not compiler.tried(kept)[2]
+    monkeypatch.setenv("CPATH", "/elsewhere")
+    assert compiler.tried(kept)[2]
+
+
+@pytest.mark.parametrize("damage", ["all", 7, {"answer": "ok"}, {"answer": "ok", "files": {}}])
+def test_what_is_damaged_does_not_count(compiler: Compiler, damage: object) -> None:
+    first, kept, _ = compiler.tried()
+    damaged = damage if damage == "all" else dict.fromkeys(kept, damage)
+    assert compiler.tried(damaged) == (first, kept, True)
+
+
+def test_the_trials_of_other_surroundings_stay(
+    compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, kept, _ = compiler.tried()
+    with monkeypatch.context() as other:
+        other.setenv("CPATH", "/elsewhere")
+        _, both, called = compiler.tried(kept)
+        assert (len(both), called) == (2, True)
+    assert compiler.tried(both)[2] is False
+
+
+def test_the_users_cache_folder_keeps_it(
+    compiler: Compiler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here().run(Launch(argv=("true",)))  # flowos-init has been compiled
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (compiler.folder / "python3").symlink_to(sys.executable)
+    monkeypatch.setenv("PATH", f"{compiler.folder}:{compiler.folder}/bin")
+    first = facts()
+    assert compiler.path in [c.path for c in first.compilers]
+    calls = compiler.calls.read_text()
+    assert facts().compilers == first.compilers
+    assert compiler.calls.read_text() == calls
