@@ -58,6 +58,13 @@ def load_settings() -> Settings:
     return replace(found, pools=pools)
 
 
+def know_fpgas() -> None:
+    """This machine has those that the settings name. Raises SettingsError for a mistake in them."""
+    from flowos.engine import here  # most commands need no settings of devices
+
+    here().know_fpgas(load_settings().fpgas)
+
+
 def _own_file() -> Path:
     config = os.environ.get("XDG_CONFIG_HOME", "")
     base = Path(config) if config.startswith("/") else Path("~/.config").expanduser()
