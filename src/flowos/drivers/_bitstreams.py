@@ -67,13 +67,14 @@ def misfit(bitstream: Bitstream, device: Device) -> str:
         shown = 0xFFFFFFFF if device.idcode & REVISION else ~REVISION
         fits = not (bitstream.idcode ^ device.idcode) & shown
     else:
-        fits = _begins(_plain(bitstream.part), _plain(device.part))
+        fits = same_part(bitstream.part, device.part)
     return "" if fits else f"the bitstream is for {bitstream.part}, the device is {device.part}"
 
 
-def _begins(one: str, other: str) -> bool:
-    """A package and a speed follow a part, as in 7a35tcpg236; what is not known begins all."""
-    return one.startswith(other) or other.startswith(one)
+def same_part(one: str, other: str) -> bool:
+    """A package and a speed may follow, as in 7a35tcpg236; one that is not known may be any."""
+    a, b = _plain(one), _plain(other)
+    return a.startswith(b) or b.startswith(a)
 
 
 def _plain(part: str) -> str:

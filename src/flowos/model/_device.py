@@ -47,7 +47,9 @@ class Fpga:
     )
     part: str = field(
         default="",
-        metadata=_doc("of one without JTAG (iCE40), which does not say it: as in `ice40 8k`"),
+        metadata=_doc(
+            "which it is: `ice40 8k` and so on of one without JTAG; of others, what JTAG has to say"
+        ),
     )
     limit_seconds: float = field(
         default=60.0, metadata=_doc("how long one step may take, a load too, before it is ended")

@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 from pathlib import PurePath
 
-from flowos.drivers._bitstreams import ECP5_PARTS, REVISION
+from flowos.drivers._bitstreams import ECP5_PARTS, REVISION, same_part
 from flowos.drivers._devices import (
     TOO_LATE,
     Answers,
@@ -103,6 +103,11 @@ class OpenFpgaLoader:
                     )
                 part = ECP5_PARTS.get(status.idcode, model)
                 seen = replace(seen, idcode=status.idcode, part=part)
+            if device.part and not same_part(device.part, seen.part):
+                raise DeviceError(
+                    f"{device.name}: flowos.toml says part {device.part}, and its IDCODE "
+                    f"{seen.idcode:#010x} is that of {seen.part}"
+                )
             return seen
 
         return DeviceWork(steps, read)
@@ -218,7 +223,7 @@ def _not_one(count: int) -> str:
 def _refuse_failed(device: Device, answer: StepAnswer, what: str) -> None:
     refuse_failed_tool(device, answer, _TOOL, _REMEDY)
     if unknown := _UNKNOWN.search(answer.text):
-        raise faulty(device, f"{_TOOL} knows no part with the IDCODE {unknown[1]}")
+        raise DeviceError(f"{device.name}: {_TOOL} knows no part with the IDCODE {unknown[1]}")
     lines = [line.strip() for line in answer.text.splitlines() if line.strip()]
     failed = next((line for line in lines if "FAIL" in line), "")
     if answer.code == 0 and not failed:

@@ -23,6 +23,8 @@ _MAX_BYTES = 1 << 14
 _PATIENCE_SECONDS, _LOOK_SECONDS = 1.0, 0.02
 """A look at a device, as by `flowos device list`, takes its lock for a moment."""
 _PROGRAM_CHARS = 80
+_GIVEN = "FLOWOS_DEVICES_FPGA"
+"""Says to a task which ones it has."""
 
 
 class DeviceFile:
@@ -35,16 +37,15 @@ class DeviceFile:
         self._fd = -1
 
     def record(self) -> DeviceRecord:
-        """As it is now: without an owner if no program holds the lock."""
+        """As it is now: without an owner if no program holds the lock, or one for this task."""
         try:
             fd = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
             return DeviceRecord()
         try:
             found = _read(fd)
-            if found.owner is not None and _try_lock(fd, fcntl.LOCK_SH):
-                return replace(found, owner=None)
-            return found
+            held = found.owner is not None and not _try_lock(fd, fcntl.LOCK_SH)
+            return found if held and not self._is_lent(found) else replace(found, owner=None)
         finally:
             os.close(fd)
 
@@ -56,7 +57,7 @@ class DeviceFile:
         fd, until = self._opened(), time.monotonic() + _PATIENCE_SECONDS
         while not _try_lock(fd, fcntl.LOCK_EX):
             found = _read(fd)
-            if found.owner is not None and found.owner.pid in _ancestors():
+            if self._is_lent(found):
                 os.close(fd)
                 return found
             if time.monotonic() > until:
@@ -86,6 +87,12 @@ class DeviceFile:
             self._fd = -1
             fcntl.flock(fd, fcntl.LOCK_UN)  # a forked child may have the descriptor too
             os.close(fd)
+
+    def _is_lent(self, record: DeviceRecord) -> bool:
+        """Whether this is a task of the program that holds it, which has this one."""
+        given = re.split("[, ]", os.environ.get(_GIVEN, ""))
+        owner = record.owner
+        return owner is not None and self.device.name in given and owner.pid in _ancestors()
 
     def _opened(self) -> int:
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -165,12 +172,11 @@ def _user() -> str:
 
 
 def _ancestors() -> Iterator[int]:
-    """This process, and those that it is a child of."""
     pid = os.getpid()
     while pid > 1:
-        yield pid
         try:
             said = Path(f"/proc/{pid}/stat").read_text()
         except OSError:
             return
         pid = int(said.rpartition(")")[2].split()[1])
+        yield pid
