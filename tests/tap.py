@@ -92,6 +92,14 @@ class Board:
     def done(self) -> bool:
         return bool(self._status >> self.part.done_bit & 1)
 
+    def lose_power(self) -> None:
+        """It comes back without its configuration."""
+        self._status = 0
+
+    def mend(self) -> None:
+        self.fault = ""
+        self._stream = self._length = 0
+
     def serve(self, listener: socket.socket) -> None:
         while True:
             try:

@@ -13,6 +13,7 @@ from flowos.plan import DevicePicture, choose_device
 
 _MAX_BYTES = 1 << 28
 """The largest FPGAs take 200 MB."""
+_KNOWN_DRIVERS = ("openfpgaloader", "fpga-manager")
 _FPGA_DRIVERS = ("openfpgaloader", "fpga-manager", "xrt")
 
 
@@ -76,7 +77,7 @@ def load(
 
 def verify(name: str) -> CheckedDevice:
     """That a device answers and, if it is an FPGA, is configured. Raises DeviceError."""
-    (device,) = _named(name, here().devices(_settings()))
+    device = _named(name)
     with HeldDevice(device) as held:
         seen = held.verify()
         return CheckedDevice(device=seen, did="verified", loaded=held.record.loaded)
@@ -84,7 +85,7 @@ def verify(name: str) -> CheckedDevice:
 
 def reset(name: str, *, dry_run: bool = False) -> CheckedDevice:
     """Reset a device; one that was taken out is in use again if it answers. Raises DeviceError."""
-    (device,) = _named(name, here().devices(_settings()))
+    device = _named(name)
     work = device_driver_named(device.driver).reset(device)
     if not dry_run:
         with HeldDevice(device, again=True) as held:
@@ -99,18 +100,20 @@ def _settings() -> tuple[Fpga, ...]:
 
 
 def _fpgas(name: str) -> Sequence[Device]:
-    """All, or that of this name; of others than FPGAs what their driver says of a load."""
-    if name:
-        return _named(name, here().devices(_settings()))
-    return here().devices(_settings(), _FPGA_DRIVERS)
+    """All, or the device of this name, whatever it is: its driver says whether it can be loaded."""
+    return (_named(name),) if name else here().devices(_settings(), _FPGA_DRIVERS)
 
 
-def _named(name: str, devices: Sequence[Device]) -> tuple[Device]:
-    names = [device.name for device in devices]
-    if name in names:
-        return (devices[names.index(name)],)
-    near = difflib.get_close_matches(name, names, 1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
+def _named(name: str) -> Device:
+    """What is known without asking tools comes first: that takes no time."""
+    known = here().devices(_settings(), _KNOWN_DRIVERS, ask=False)
+    found = {device.name: device for device in known}
+    if name not in found:
+        found = {device.name: device for device in here().devices(_settings())}
+    if name in found:
+        return found[name]
+    near = difflib.get_close_matches(name, found, 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(found)}"
     raise DeviceError(f"no device {name!r}; {hint}")
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from flowos.drivers._devices import (
     Answers,
@@ -58,9 +59,8 @@ class Cuda(AsItIs):
 
 def _listed(text: str, facts: DeviceFacts) -> Iterator[Device]:
     """Those that CUDA_VISIBLE_DEVICES leaves us, by number or by UUID."""
-    lines = text.splitlines()
     number = about = uuid = ""
-    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+    for line, following in pairwise((*text.splitlines(), "")):
         if found := _GPU.match(line):
             number, about, uuid = found.groups()
             if not _MIG.match(following) and facts.gpus and _is_visible(facts, number, uuid):
