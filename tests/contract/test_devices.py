@@ -18,7 +18,7 @@ from flowos.drivers import (
     ToolStep,
     device_driver_named,
 )
-from flowos.model import Bitstream, Device, DeviceError, Fpga
+from flowos.model import Bitstream, DeviceError, Fpga, NodeDevice
 
 GPUS = """\
 GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-aa)
@@ -106,13 +106,13 @@ KNOWN = {
 every = pytest.mark.parametrize("name", DEVICES)
 
 
-def found(name: str) -> tuple[DeviceDriver, Device]:
+def found(name: str) -> tuple[DeviceDriver, NodeDevice]:
     """The last device: of several GPUs one without instances."""
     driver = device_driver_named(name)
     return driver, driver.find(KNOWN[name].facts)[-1]
 
 
-def works(driver: DeviceDriver, device: Device) -> list[DeviceWork]:
+def works(driver: DeviceDriver, device: NodeDevice) -> list[DeviceWork]:
     known = KNOWN[driver.name]
     file = PurePath("/x.bin")
     loads = [driver.configure(device, stream(form), file) for form in known.takes]

@@ -7,7 +7,7 @@ iCE40 as Project IceStorm does, and XRT's xclbin by the structure in its xclbin.
 import hashlib
 import struct
 
-from flowos.model import Bitstream, Device, DeviceError
+from flowos.model import Bitstream, DeviceError, NodeDevice
 
 _XILINX = b"\x00\x09\x0f\xf0\x0f\xf0\x0f\xf0\x0f\xf0\x00\x00\x01"
 _SYNC = (b"\xaa\x99\x55\x66", b"\x66\x55\x99\xaa")
@@ -60,7 +60,7 @@ def read_bitstream(data: bytes, name: str) -> Bitstream:
     raise DeviceError(f"{name}: it is no bitstream of Xilinx, ECP5 or iCE40, and no xclbin")
 
 
-def misfit(bitstream: Bitstream, device: Device) -> str:
+def misfit(bitstream: Bitstream, device: NodeDevice) -> str:
     """Why it cannot be loaded into this device; "" if it can, or a part is not known."""
     if bitstream.idcode is not None and device.idcode is not None:
         # openFPGALoader shows IDCODEs without the revision

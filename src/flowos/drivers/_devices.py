@@ -5,7 +5,7 @@ from pathlib import PurePath
 from typing import Protocol
 
 from flowos._dataclasses import dataclass
-from flowos.model import Argv, Bitstream, Device, DeviceError, DeviceKind, Fpga
+from flowos.model import Argv, Bitstream, DeviceError, DeviceKind, Fpga, NodeDevice
 
 MISSING, NOT_ALLOWED, TOO_LATE = 127, 126, 124
 """Codes of an answer: no such program or file, no right to use it, no answer in time."""
@@ -75,7 +75,7 @@ class DeviceWork:
     """
 
     steps: tuple[DeviceStep, ...]
-    read: Callable[[Answers], Device]
+    read: Callable[[Answers], NodeDevice]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,54 +105,54 @@ class DeviceDriver(Protocol):
     @property
     def looks(self) -> tuple[DeviceStep, ...]: ...
 
-    def find(self, facts: DeviceFacts) -> tuple[Device, ...]: ...
+    def find(self, facts: DeviceFacts) -> tuple[NodeDevice, ...]: ...
 
-    def acquire(self, device: Device) -> DeviceWork: ...
+    def acquire(self, device: NodeDevice) -> DeviceWork: ...
 
-    def configure(self, device: Device, bitstream: Bitstream, file: PurePath) -> DeviceWork:
+    def configure(self, device: NodeDevice, bitstream: Bitstream, file: PurePath) -> DeviceWork:
         """Raises DeviceError if it takes none, or not this one."""
         ...
 
-    def verify(self, device: Device) -> DeviceWork: ...
+    def verify(self, device: NodeDevice) -> DeviceWork: ...
 
-    def reset(self, device: Device) -> DeviceWork:
+    def reset(self, device: NodeDevice) -> DeviceWork:
         """Raises DeviceError if it has no reset."""
         ...
 
-    def release(self, device: Device) -> DeviceWork: ...
+    def release(self, device: NodeDevice) -> DeviceWork: ...
 
 
 class AsItIs:
     """A device with nothing to configure; only what it does otherwise is in its driver."""
 
-    def acquire(self, device: Device) -> DeviceWork:
+    def acquire(self, device: NodeDevice) -> DeviceWork:
         return nothing(device)
 
-    def configure(self, device: Device, bitstream: Bitstream, file: PurePath) -> DeviceWork:  # noqa: ARG002
+    def configure(self, device: NodeDevice, bitstream: Bitstream, file: PurePath) -> DeviceWork:  # noqa: ARG002
         raise DeviceError(f"{device.name}: it takes no bitstream; FPGAs do: flowos device list")
 
-    def verify(self, device: Device) -> DeviceWork:
+    def verify(self, device: NodeDevice) -> DeviceWork:
         return self.acquire(device)
 
-    def reset(self, device: Device) -> DeviceWork:
+    def reset(self, device: NodeDevice) -> DeviceWork:
         raise DeviceError(f"{device.name}: driver {device.driver} has no reset for it")
 
-    def release(self, device: Device) -> DeviceWork:
+    def release(self, device: NodeDevice) -> DeviceWork:
         return nothing(device)
 
 
-def nothing(device: Device) -> DeviceWork:
+def nothing(device: NodeDevice) -> DeviceWork:
     return DeviceWork((), lambda _: device)
 
 
-def faulty(device: Device, why: str) -> DeviceError:
+def faulty(device: NodeDevice, why: str) -> DeviceError:
     """The device is at fault, and is taken out of use."""
     error = DeviceError(f"{device.name}: {why}")
     error.faulty = True
     return error
 
 
-def refuse_failed_tool(device: Device, answer: StepAnswer, tool: str, remedy: str) -> None:
+def refuse_failed_tool(device: NodeDevice, answer: StepAnswer, tool: str, remedy: str) -> None:
     """Raises DeviceError if a tool could not be started or did not end in time."""
     if answer.code == MISSING:
         raise DeviceError(f"{device.name}: there is no {tool} here; {remedy}")

@@ -18,7 +18,7 @@ _PARTS = {
     "_define_commands": "command gang",
     "_define_control": "cond loop",
     "_deployment": "DeployedNode Deployment",
-    "_device": "XVC Bitstream Device DeviceKind DeviceOwner DeviceRecord DeviceState Fpga",
+    "_device": "XVC Bitstream DeviceKind DeviceOwner DeviceRecord DeviceState Fpga NodeDevice",
     "_errors": (
         "Cancelled CloudError DeviceError EnvironmentRefused FeedError FlowosError LaunchFailed "
         "MeasureError NoRetry RoundLimitExceeded SampleError SettingsError SliceFreed SliceRefused "
@@ -126,12 +126,12 @@ if TYPE_CHECKING:
     from flowos.model._device import (
         XVC as XVC,
         Bitstream as Bitstream,
-        Device as Device,
         DeviceKind as DeviceKind,
         DeviceOwner as DeviceOwner,
         DeviceRecord as DeviceRecord,
         DeviceState as DeviceState,
         Fpga as Fpga,
+        NodeDevice as NodeDevice,
     )
     from flowos.model._errors import (
         Cancelled as Cancelled,

@@ -77,7 +77,7 @@ class Fpga:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
+class NodeDevice:
     """Something of a node that computes.
 
     driver: its name in `drivers.DEVICES`. at: where the driver reaches it; with the driver it is
@@ -140,5 +140,5 @@ class DeviceRecord:
 class DeviceState:
     """A device as it is now; `record.owner` is None of one that no program holds."""
 
-    device: Device
+    device: NodeDevice
     record: DeviceRecord = DeviceRecord()

@@ -24,7 +24,6 @@ from flowos.operations._files import path_complaint
 from flowos.operations._process_record import listen, note
 from flowos.operations.environment import Word, environment
 from flowos.operations.settings_file import know_fpgas
-from flowos.plan import tasks_within
 
 if TYPE_CHECKING:  # a slice without a pool loads none of it
     from flowos.engine import FlowSlice, HeldSlice, OnHoldEvent, ProgressWatch, Provider
@@ -172,8 +171,7 @@ def _made(
 def _opened(flow: Flow | None, options: SliceOptions) -> Slice:
     """On this node. Inline flows get no thread: their program may fork without a second one."""
     assert flow is not None
-    if any(each.devices for task in tasks_within(flow) for each in task.needs.choices):
-        know_fpgas()
+    know_fpgas(flow)
     opened = open_slice(flow, here(), options)
     if options.workers != "inline":
         listen(answer)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from flowos.drivers import ToolStep, device_driver_named, misfit, read_bitstream
 from flowos.engine import HeldDevice, here, owner_words, state_of
-from flowos.model import Argv, Bitstream, Device, DeviceError, DeviceState, Fpga
+from flowos.model import Argv, Bitstream, DeviceError, DeviceState, Fpga, NodeDevice
 from flowos.operations.settings_file import load_settings
 from flowos.plan import DevicePicture, choose_device
 
@@ -21,7 +21,7 @@ _FPGA_DRIVERS = ("openfpgaloader", "fpga-manager", "xrt")
 class LoadedBitstream:
     """did: "loaded", "had it already" or "would load". why: this device. commands: that are run."""
 
-    device: Device
+    device: NodeDevice
     bitstream: Bitstream
     did: str
     why: str
@@ -32,7 +32,7 @@ class LoadedBitstream:
 class CheckedDevice:
     """did: "verified", "reset", "would reset". loaded: digest of its bitstream, if it is known."""
 
-    device: Device
+    device: NodeDevice
     did: str
     loaded: str = ""
     commands: tuple[Argv, ...] = ()
@@ -99,12 +99,12 @@ def _settings() -> tuple[Fpga, ...]:
     return load_settings().fpgas
 
 
-def _fpgas(name: str) -> Sequence[Device]:
+def _fpgas(name: str) -> Sequence[NodeDevice]:
     """All, or the device of this name, whatever it is: its driver says whether it can be loaded."""
     return (_named(name),) if name else here().devices(_settings(), _FPGA_DRIVERS)
 
 
-def _named(name: str) -> Device:
+def _named(name: str) -> NodeDevice:
     """What is known without asking tools comes first: that takes no time."""
     known = here().devices(_settings(), _KNOWN_DRIVERS, ask=False)
     found = {device.name: device for device in known}

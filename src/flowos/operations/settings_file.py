@@ -6,7 +6,7 @@ from os.path import isfile, lexists
 from pathlib import Path
 from stat import S_ISREG
 
-from flowos.model import Settings, SettingsError, read_settings
+from flowos.model import Flow, Settings, SettingsError, read_settings
 
 NAME = "flowos.toml"
 
@@ -58,11 +58,17 @@ def load_settings() -> Settings:
     return replace(found, pools=pools)
 
 
-def know_fpgas() -> None:
-    """This machine has those that the settings name. Raises SettingsError for a mistake in them."""
-    from flowos.engine import here  # most commands need no settings of devices
+def know_fpgas(flow: Flow | None = None) -> None:
+    """Slices on this machine may need those of the settings. Raises SettingsError for a mistake.
 
-    here().know_fpgas(load_settings().fpgas)
+    flow: the settings are read only if one of its tasks needs devices.
+    """
+    from flowos.engine import here  # most commands need no settings of devices
+    from flowos.plan import tasks_within
+
+    tasks = () if flow is None else tasks_within(flow)
+    if flow is None or any(each.devices for task in tasks for each in task.needs.choices):
+        here().know_fpgas(load_settings().fpgas)
 
 
 def _own_file() -> Path:

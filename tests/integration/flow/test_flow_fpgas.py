@@ -61,7 +61,7 @@ def test_a_task_loads_the_fpga_that_its_program_holds(
     load = f"{sys.executable} -m flowos device load {file} --device $FLOWOS_DEVICES_FPGA"
     loads = fo.command(["sh", "-c", load], stdout="said", needs=FPGA)
     with fo.slice(fo.flow_output(loads())) as s:
-        assert "one (xc7a35): loaded" in s.run()[0]
+        assert "one (xc7a35): loaded" in str(s.run()[0])
     assert boards[0].done
 
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from flowos.drivers import misfit, read_bitstream
-from flowos.model import Device, DeviceError
+from flowos.model import DeviceError, NodeDevice
 from tests.bitstreams import ecp5, ice40, xclbin, xilinx_bit
 
 DATA = bytes(range(256))
-ARTY = Device(name="arty", kind="fpga", driver="openfpgaloader", at="h:1", part="xc7a35")
+ARTY = NodeDevice(name="arty", kind="fpga", driver="openfpgaloader", at="h:1", part="xc7a35")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_what_is_no_bitstream_says_so(data: bytes, complaint: str) -> None:
         (xclbin("xilinx_u250:base.4"), replace(ARTY, part="xilinx_u50_base_4"), False),
     ],
 )
-def test_it_fits_the_part_it_is_for(data: bytes, device: Device, fits: bool) -> None:
+def test_it_fits_the_part_it_is_for(data: bytes, device: NodeDevice, fits: bool) -> None:
     complaint = misfit(read_bitstream(data, "x"), device)
     assert (complaint == "") == fits
     assert fits or (device.part in complaint and complaint.startswith("the bitstream is for "))

@@ -11,7 +11,7 @@ from flowos.drivers.devices.fpga_manager import FpgaManager
 from flowos.drivers.devices.opencl import OpenCl
 from flowos.drivers.devices.openfpgaloader import OpenFpgaLoader, named_fpga
 from flowos.drivers.devices.xrt import Xrt
-from flowos.model import Bitstream, Device, DeviceError, Fpga
+from flowos.model import Bitstream, DeviceError, Fpga, NodeDevice
 from tests.contract.test_devices import CLINFO, DETECTED, GPUS, MANAGER, USB, XRT, said
 from tests.tap import ARTIX7, ECP5, Board, Part
 
@@ -166,7 +166,7 @@ def test_the_bitstream_of_another_part_is_no_fault_of_the_board() -> None:
 @pytest.mark.parametrize(("part", "idcode"), [(ARTIX7, 0x0362D093), (ECP5, 0x41111043)])
 def test_done_is_read_from_the_tap(part: Part, idcode: int) -> None:
     lattice = part is ECP5
-    device = Device(
+    device = NodeDevice(
         name="a", kind="fpga", driver="openfpgaloader", at="h:1", options=("--ip",), idcode=idcode
     )
     work = LOADER.verify(device)
@@ -180,7 +180,9 @@ def test_done_is_read_from_the_tap(part: Part, idcode: int) -> None:
 def test_of_another_maker_the_tap_says_its_idcode_alone() -> None:
     gowin = Part(0x0100481B, 8, 0x11, 0x17, 0x15, done_bit=5)
     assert read_status(tap(gowin).bits) == (0x0100481B, None)
-    unknown = Device(name="a", kind="fpga", driver="openfpgaloader", at="h:1", options=("--ip",))
+    unknown = NodeDevice(
+        name="a", kind="fpga", driver="openfpgaloader", at="h:1", options=("--ip",)
+    )
     assert LOADER.verify(unknown).read([tap(gowin)]) == unknown
 
 

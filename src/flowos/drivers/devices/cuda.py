@@ -14,7 +14,7 @@ from flowos.drivers._devices import (
     faulty,
     refuse_failed_tool,
 )
-from flowos.model import Device, DeviceError, DeviceKind
+from flowos.model import DeviceError, DeviceKind, NodeDevice
 
 _LOOK = ToolStep(("nvidia-smi", "-L"))
 _GPU = re.compile(r"GPU (\d+): (.*) \(UUID: (GPU-[\w-]+)\)")
@@ -30,12 +30,12 @@ class Cuda(AsItIs):
     kind: DeviceKind = "gpu"
     looks: tuple[DeviceStep, ...] = (_LOOK,)
 
-    def find(self, facts: DeviceFacts) -> tuple[Device, ...]:
+    def find(self, facts: DeviceFacts) -> tuple[NodeDevice, ...]:
         listed = [device for answer in facts.answers for device in _listed(answer.text, facts)]
         return tuple(listed)
 
-    def acquire(self, device: Device) -> DeviceWork:
-        def read(answers: Answers) -> Device:
+    def acquire(self, device: NodeDevice) -> DeviceWork:
+        def read(answers: Answers) -> NodeDevice:
             refuse_failed_tool(device, answers[0], "nvidia-smi", _REMEDY)
             if answers[0].code or device.at not in answers[0].text:
                 raise faulty(device, f"nvidia-smi lists no {device.at} any more")
@@ -43,11 +43,11 @@ class Cuda(AsItIs):
 
         return DeviceWork((_LOOK,), read)
 
-    def reset(self, device: Device) -> DeviceWork:
+    def reset(self, device: NodeDevice) -> DeviceWork:
         if device.at.startswith("MIG-"):
             raise DeviceError(f"{device.name}: a MIG instance has no reset; its GPU has")
 
-        def read(answers: Answers) -> Device:
+        def read(answers: Answers) -> NodeDevice:
             refuse_failed_tool(device, answers[0], "nvidia-smi", _REMEDY)
             if answers[0].code:
                 said = " ".join(answers[0].text.split())[-200:]
@@ -57,7 +57,7 @@ class Cuda(AsItIs):
         return DeviceWork((ToolStep(("nvidia-smi", "--gpu-reset", "-i", device.at)),), read)
 
 
-def _listed(text: str, facts: DeviceFacts) -> Iterator[Device]:
+def _listed(text: str, facts: DeviceFacts) -> Iterator[NodeDevice]:
     """Those that CUDA_VISIBLE_DEVICES leaves us, by number or by UUID."""
     number = about = uuid = ""
     for line, following in pairwise((*text.splitlines(), "")):
@@ -75,6 +75,8 @@ def _is_visible(facts: DeviceFacts, *names: str) -> bool:
     return not set(names).isdisjoint(facts.gpus)
 
 
-def _device(name: str, about: str, uuid: str, names: tuple[str, ...], facts: DeviceFacts) -> Device:
+def _device(
+    name: str, about: str, uuid: str, names: tuple[str, ...], facts: DeviceFacts
+) -> NodeDevice:
     cdi = next((f"{_CDI}{each}" for each in names if f"{_CDI}{each}" in facts.cdi), "")
-    return Device(name=name, kind="gpu", driver="cuda", at=uuid, about=about, cdi=cdi)
+    return NodeDevice(name=name, kind="gpu", driver="cuda", at=uuid, about=about, cdi=cdi)

@@ -18,7 +18,7 @@ from flowos.drivers._devices import (
     WriteStep,
     faulty,
 )
-from flowos.model import Bitstream, Device, DeviceError, DeviceKind
+from flowos.model import Bitstream, DeviceError, DeviceKind, NodeDevice
 
 SYSFS, FIRMWARE = PurePath("/sys/class/fpga_manager"), PurePath("/lib/firmware")
 _CONFIGURED = "operating"
@@ -34,31 +34,31 @@ class FpgaManager(AsItIs):
         self._firmware = firmware
         self.looks: tuple[DeviceStep, ...] = (FilesStep(sysfs, "*/name"),)
 
-    def find(self, facts: DeviceFacts) -> tuple[Device, ...]:
+    def find(self, facts: DeviceFacts) -> tuple[NodeDevice, ...]:
         lines = [line for answer in facts.answers for line in answer.text.splitlines()]
         found = [
             (PurePath(path).parent, about) for path, _, about in (x.partition("=") for x in lines)
         ]
         return tuple(
-            Device(name=at.name, kind="fpga", driver=self.name, at=str(at), about=about)
+            NodeDevice(name=at.name, kind="fpga", driver=self.name, at=str(at), about=about)
             for at, about in found
         )
 
-    def acquire(self, device: Device) -> DeviceWork:
-        def read(answers: Answers) -> Device:
+    def acquire(self, device: NodeDevice) -> DeviceWork:
+        def read(answers: Answers) -> NodeDevice:
             if not answers[0].text:
                 raise faulty(device, f"{device.at} is gone: the kernel has no such FPGA any more")
             return device
 
         return DeviceWork((FilesStep(PurePath(device.at), "name"),), read)
 
-    def configure(self, device: Device, bitstream: Bitstream, file: PurePath) -> DeviceWork:
+    def configure(self, device: NodeDevice, bitstream: Bitstream, file: PurePath) -> DeviceWork:
         if bitstream.form != "xilinx raw":
             wants = "it takes raw data (Vivado's .bin, bootgen's .bit.bin)"
             raise DeviceError(f"{device.name}: {file}: it is of form {bitstream.form}; {wants}")
         kept = f"flowos-{bitstream.digest.removeprefix('sha256:')[:16]}.bin"
 
-        def read(answers: Answers) -> Device:
+        def read(answers: Answers) -> NodeDevice:
             for answer, path in zip(
                 answers, (self._firmware, f"{device.at}/firmware"), strict=False
             ):
@@ -74,8 +74,8 @@ class FpgaManager(AsItIs):
         copied = CopyStep(file, self._firmware / kept)
         return DeviceWork((copied, WriteStep(PurePath(device.at) / "firmware", kept)), read)
 
-    def verify(self, device: Device) -> DeviceWork:
-        def read(answers: Answers) -> Device:
+    def verify(self, device: NodeDevice) -> DeviceWork:
+        def read(answers: Answers) -> NodeDevice:
             state, status = (answer.text.partition("=")[2] for answer in answers)
             if not answers[0].text:
                 raise faulty(device, f"{device.at} is gone")

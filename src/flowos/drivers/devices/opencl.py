@@ -12,7 +12,7 @@ from flowos.drivers._devices import (
     faulty,
     refuse_failed_tool,
 )
-from flowos.model import Device, DeviceKind
+from flowos.model import DeviceKind, NodeDevice
 
 _LOOK = ToolStep(("clinfo", "--raw"))
 _NAME = re.compile(r"^\[(\S+)/(\d+)\]\s+CL_DEVICE_NAME\s+(\S.*?)\s*$", re.MULTILINE)
@@ -26,9 +26,9 @@ class OpenCl(AsItIs):
     kind: DeviceKind = "opencl"
     looks: tuple[DeviceStep, ...] = (_LOOK,)
 
-    def find(self, facts: DeviceFacts) -> tuple[Device, ...]:
+    def find(self, facts: DeviceFacts) -> tuple[NodeDevice, ...]:
         return tuple(
-            Device(
+            NodeDevice(
                 name=f"opencl-{platform.lower()}-{number}",
                 kind="opencl",
                 driver=self.name,
@@ -39,8 +39,8 @@ class OpenCl(AsItIs):
             for platform, number, about in _NAME.findall(answer.text)
         )
 
-    def acquire(self, device: Device) -> DeviceWork:
-        def read(answers: Answers) -> Device:
+    def acquire(self, device: NodeDevice) -> DeviceWork:
+        def read(answers: Answers) -> NodeDevice:
             refuse_failed_tool(device, answers[0], "clinfo", _REMEDY)
             now = self.find(DeviceFacts(answers=answers))
             if device.at not in {each.at for each in now}:

@@ -24,7 +24,7 @@ from flowos.drivers._devices import (
     refuse_failed_tool,
 )
 from flowos.drivers._jtag import TapStatus, is_lattice, read_status, status_scan
-from flowos.model import XVC, Bitstream, Device, DeviceError, DeviceKind, Fpga
+from flowos.model import XVC, Bitstream, DeviceError, DeviceKind, Fpga, NodeDevice
 
 _TOOL = "openFPGALoader"
 _REMEDY = "install it (Debian: apt-get install openfpgaloader)"
@@ -73,14 +73,14 @@ class OpenFpgaLoader:
     kind: DeviceKind = "fpga"
     looks: tuple[DeviceStep, ...] = (ToolStep((_TOOL, "--scan-usb")),)
 
-    def find(self, facts: DeviceFacts) -> tuple[Device, ...]:
+    def find(self, facts: DeviceFacts) -> tuple[NodeDevice, ...]:
         """Those of flowos.toml; of USB the cables, as only a load that is verified proves more."""
         named = tuple(map(named_fpga, facts.fpgas))
         if any(not _address(device) for device in named):
             return named  # which of the cables is whose, openFPGALoader knows
         return (*named, *(probe for answer in facts.answers for probe in _probes(answer)))
 
-    def acquire(self, device: Device) -> DeviceWork:
+    def acquire(self, device: NodeDevice) -> DeviceWork:
         if device.unusable:
             raise DeviceError(f"{device.name}: {device.unusable}")
         if _has_no_jtag(device):
@@ -88,7 +88,7 @@ class OpenFpgaLoader:
         steps: tuple[DeviceStep, ...] = (_tool(device, "--detect"),)
         steps += (_scan(device),) if _address(device) else ()
 
-        def read(answers: Answers) -> Device:
+        def read(answers: Answers) -> NodeDevice:
             _refuse_failed(device, answers[0], "does not answer")
             found = _FOUND.findall(answers[0].text)
             if len(found) != 1:
@@ -112,25 +112,25 @@ class OpenFpgaLoader:
 
         return DeviceWork(steps, read)
 
-    def configure(self, device: Device, bitstream: Bitstream, file: PurePath) -> DeviceWork:
+    def configure(self, device: NodeDevice, bitstream: Bitstream, file: PurePath) -> DeviceWork:
         if bitstream.form not in _FILE_TYPES:
             raise DeviceError(f"{device.name}: {file}: {_TOOL} loads no {bitstream.form}")
         kind = _FILE_TYPES[bitstream.form]
         loads = _tool(device, "--write-sram", "--quiet", "--file-type", kind, str(file))
 
-        def read(answers: Answers) -> Device:
+        def read(answers: Answers) -> NodeDevice:
             _refuse_failed(device, answers[0], "was not loaded")
             return device
 
         return DeviceWork((loads,), read)
 
-    def verify(self, device: Device) -> DeviceWork:
+    def verify(self, device: NodeDevice) -> DeviceWork:
         """Over USB only that the FPGA is there; its status is not shown."""
         if not _address(device):
             return self.acquire(device)
         lattice = device.idcode is not None and is_lattice(device.idcode)
 
-        def read(answers: Answers) -> Device:
+        def read(answers: Answers) -> NodeDevice:
             status = _status(device, answers[0], lattice=lattice)
             if device.idcode is not None and status.idcode != device.idcode:
                 was = f"{device.idcode:#010x}"
@@ -141,27 +141,27 @@ class OpenFpgaLoader:
 
         return DeviceWork((_scan(device, lattice=lattice),), read)
 
-    def reset(self, device: Device) -> DeviceWork:
+    def reset(self, device: NodeDevice) -> DeviceWork:
         """Its configuration is gone, of those parts that do so; all answer."""
         if _has_no_jtag(device):
             raise DeviceError(f"{device.name}: {_TOOL} has no reset for it; load a bitstream")
 
-        def read(answers: Answers) -> Device:
+        def read(answers: Answers) -> NodeDevice:
             _refuse_failed(device, answers[0], "was not reset")
             return device
 
         return DeviceWork((_tool(device, "--reset"),), read)
 
-    def release(self, device: Device) -> DeviceWork:
+    def release(self, device: NodeDevice) -> DeviceWork:
         return nothing(device)
 
 
-def named_fpga(fpga: Fpga) -> Device:
+def named_fpga(fpga: Fpga) -> NodeDevice:
     """The device of a table of flowos.toml."""
     host, _, port = fpga.address.partition(":")
     reached = ("--board", fpga.board) if fpga.board else ("--cable", fpga.cable)
     over_usb = (*reached, *(("--ftdi-serial", fpga.serial) if fpga.serial else ()))
-    return Device(
+    return NodeDevice(
         name=fpga.name,
         kind="fpga",
         driver=OpenFpgaLoader.name,
@@ -172,10 +172,10 @@ def named_fpga(fpga: Fpga) -> Device:
     )
 
 
-def _probes(answer: StepAnswer) -> tuple[Device, ...]:
+def _probes(answer: StepAnswer) -> tuple[NodeDevice, ...]:
     """Cables on USB that no table names."""
     return tuple(
-        Device(
+        NodeDevice(
             name=f"usb-{bus}-{number}",
             kind="fpga",
             driver=OpenFpgaLoader.name,
@@ -187,23 +187,23 @@ def _probes(answer: StepAnswer) -> tuple[Device, ...]:
     )
 
 
-def _has_no_jtag(device: Device) -> bool:
+def _has_no_jtag(device: NodeDevice) -> bool:
     return device.part.startswith("ice40")
 
 
-def _address(device: Device) -> str:
+def _address(device: NodeDevice) -> str:
     return device.at if "--ip" in device.options else ""
 
 
-def _tool(device: Device, *words: str) -> ToolStep:
+def _tool(device: NodeDevice, *words: str) -> ToolStep:
     return ToolStep((_TOOL, *device.options, *words), device.limit_seconds)
 
 
-def _scan(device: Device, *, lattice: bool = False) -> ScanStep:
+def _scan(device: NodeDevice, *, lattice: bool = False) -> ScanStep:
     return ScanStep(device.at, *status_scan(lattice=lattice), device.limit_seconds)
 
 
-def _status(device: Device, answer: StepAnswer, *, lattice: bool) -> TapStatus:
+def _status(device: NodeDevice, answer: StepAnswer, *, lattice: bool) -> TapStatus:
     if answer.code:
         late = f"no answer within {device.limit_seconds:g} s"
         why = late if answer.code == TOO_LATE else f"the link was lost: {answer.text}"
@@ -220,7 +220,7 @@ def _not_one(count: int) -> str:
     return "its cable answers, and no FPGA behind it"
 
 
-def _refuse_failed(device: Device, answer: StepAnswer, what: str) -> None:
+def _refuse_failed(device: NodeDevice, answer: StepAnswer, what: str) -> None:
     refuse_failed_tool(device, answer, _TOOL, _REMEDY)
     if unknown := _UNKNOWN.search(answer.text):
         raise DeviceError(f"{device.name}: {_TOOL} knows no part with the IDCODE {unknown[1]}")

@@ -17,7 +17,7 @@ from flowos.drivers._devices import (
     faulty,
     refuse_failed_tool,
 )
-from flowos.model import Bitstream, Device, DeviceError, DeviceKind
+from flowos.model import Bitstream, DeviceError, DeviceKind, NodeDevice
 
 _TOOLS = ("xrt-smi", "xbutil")
 _LISTED = re.compile(r"\[([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\][\s|:]+([^\s|]+)")
@@ -31,11 +31,11 @@ class Xrt(AsItIs):
     kind: DeviceKind = "fpga"
     looks: tuple[DeviceStep, ...] = tuple(ToolStep((tool, "examine")) for tool in _TOOLS)
 
-    def find(self, facts: DeviceFacts) -> tuple[Device, ...]:
+    def find(self, facts: DeviceFacts) -> tuple[NodeDevice, ...]:
         for tool, answer in zip(_TOOLS, facts.answers, strict=False):
             if answer.code != MISSING:
                 return tuple(
-                    Device(
+                    NodeDevice(
                         name=f"xrt-{at}",
                         kind="fpga",
                         driver=self.name,
@@ -48,8 +48,8 @@ class Xrt(AsItIs):
                 )
         return ()
 
-    def acquire(self, device: Device) -> DeviceWork:
-        def read(answers: Answers) -> Device:
+    def acquire(self, device: NodeDevice) -> DeviceWork:
+        def read(answers: Answers) -> NodeDevice:
             _refuse_failed(device, answers)
             if device.at not in answers[0].text:
                 raise faulty(device, f"{device.options[0]} lists no {device.at} any more")
@@ -57,23 +57,23 @@ class Xrt(AsItIs):
 
         return DeviceWork((ToolStep((*device.options, "examine")),), read)
 
-    def configure(self, device: Device, bitstream: Bitstream, file: PurePath) -> DeviceWork:
+    def configure(self, device: NodeDevice, bitstream: Bitstream, file: PurePath) -> DeviceWork:
         if bitstream.form != "xclbin":
             raise DeviceError(f"{device.name}: {file}: it takes an xclbin, not {bitstream.form}")
         return self._work(device, "program", "--device", device.at, "--user", str(file))
 
-    def reset(self, device: Device) -> DeviceWork:
+    def reset(self, device: NodeDevice) -> DeviceWork:
         return self._work(device, "reset", "--device", device.at, "--force")
 
-    def _work(self, device: Device, *words: str) -> DeviceWork:
-        def read(answers: Answers) -> Device:
+    def _work(self, device: NodeDevice, *words: str) -> DeviceWork:
+        def read(answers: Answers) -> NodeDevice:
             _refuse_failed(device, answers)
             return device
 
         return DeviceWork((ToolStep((*device.options, *words), device.limit_seconds),), read)
 
 
-def _refuse_failed(device: Device, answers: Answers) -> None:
+def _refuse_failed(device: NodeDevice, answers: Answers) -> None:
     tool = device.options[0]
     refuse_failed_tool(device, answers[0], tool, _REMEDY)
     if answers[0].code:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from flowos.model import Device, DeviceError, DeviceOwner, DeviceRecord, from_plain, to_plain
+from flowos.model import DeviceError, DeviceOwner, DeviceRecord, NodeDevice, from_plain, to_plain
 
 _FOLDERS = (Path("/run/lock"), Path("/tmp"))
 _NAME = "flowos-devices"
@@ -30,7 +30,7 @@ _GIVEN = "FLOWOS_DEVICES_FPGA"
 class DeviceFile:
     """Raises DeviceError if it cannot be used."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: NodeDevice) -> None:
         self.device = device
         place = re.sub(r"[^\w.:-]", "_", f"{device.driver}@{device.at}")
         self.path = devices_folder() / place

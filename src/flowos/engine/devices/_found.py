@@ -7,23 +7,23 @@ from flowos.drivers import DeviceFacts, ToolStep, device_driver_named
 from flowos.engine.devices._device_file import DeviceFile
 from flowos.engine.devices._held_device import HeldDevice
 from flowos.engine.devices._steps import take
-from flowos.model import Device, DeviceError, DeviceState
+from flowos.model import DeviceError, DeviceState, NodeDevice
 
 
 def find_devices(
     facts: DeviceFacts, drivers: Sequence[str], *, ask: bool = True
-) -> tuple[Device, ...]:
+) -> tuple[NodeDevice, ...]:
     """What these drivers find. facts: all but the answers, which are asked for here.
 
     ask: tools too; else only files are read, which takes no time.
     """
-    found: dict[str, Device] = {}
+    found: dict[str, NodeDevice] = {}
     for device in _found(facts, drivers, ask=ask):
         found.setdefault(device.name, device)
     return tuple(found.values())
 
 
-def state_of(device: Device) -> DeviceState:
+def state_of(device: NodeDevice) -> DeviceState:
     """An FPGA that no program uses is asked for its part, and taken out of use if it fails."""
     file = DeviceFile(device)
     record = file.record()
@@ -37,7 +37,7 @@ def state_of(device: Device) -> DeviceState:
     return DeviceState(device=device, record=record)
 
 
-def _found(facts: DeviceFacts, drivers: Sequence[str], *, ask: bool) -> Iterator[Device]:
+def _found(facts: DeviceFacts, drivers: Sequence[str], *, ask: bool) -> Iterator[NodeDevice]:
     for name in drivers:
         driver = device_driver_named(name)
         answers = tuple(take(s) for s in driver.looks if ask or not isinstance(s, ToolStep))

@@ -8,7 +8,7 @@ from pathlib import Path
 from flowos.drivers import DeviceDriver, DeviceWork, device_driver_named
 from flowos.engine.devices._device_file import DeviceFile
 from flowos.engine.devices._steps import do
-from flowos.model import Bitstream, Device, DeviceError, DeviceRecord
+from flowos.model import Bitstream, DeviceError, DeviceRecord, NodeDevice
 
 
 class HeldDevice:
@@ -19,7 +19,7 @@ class HeldDevice:
     """
 
     def __init__(
-        self, device: Device, driver: DeviceDriver | None = None, *, again: bool = False
+        self, device: NodeDevice, driver: DeviceDriver | None = None, *, again: bool = False
     ) -> None:
         self._driver = driver or device_driver_named(device.driver)
         self._file = DeviceFile(device)
@@ -62,7 +62,7 @@ class HeldDevice:
         self._note(loaded=bitstream.digest, loaded_at=time.time())
         return True
 
-    def verify(self) -> Device:
+    def verify(self) -> NodeDevice:
         """That it answers and is configured, as far as it shows that. Raises DeviceError."""
         try:
             return self._do(self._driver.verify(self.device))
@@ -84,7 +84,7 @@ class HeldDevice:
             do(self._driver.release(self.device))
         self._file.release()
 
-    def _do(self, work: DeviceWork) -> Device:
+    def _do(self, work: DeviceWork) -> NodeDevice:
         try:
             return do(work)
         except DeviceError as error:

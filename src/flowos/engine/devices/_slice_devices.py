@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from flowos.engine._device_hold import NO_DEVICES, DeviceHold
 from flowos.engine._ledger import ResourceLedger
 from flowos.engine.devices._held_device import HeldDevice
-from flowos.model import Device, DeviceError, DeviceNumbers
+from flowos.model import DeviceError, DeviceNumbers, NodeDevice
 
 FPGA = "fpga"
 
@@ -19,12 +19,12 @@ class SliceDevices:
     """Of one node. Methods may be called by any thread."""
 
     def __init__(self) -> None:
-        self.known: tuple[Device, ...] = ()
+        self.known: tuple[NodeDevice, ...] = ()
         self._held: dict[str, HeldDevice] = {}
         self._slices = 0
         self._lock = threading.Lock()
 
-    def know(self, devices: Sequence[Device]) -> None:
+    def know(self, devices: Sequence[NodeDevice]) -> None:
         """Which ones there are, by flowos.toml."""
         self.known = tuple(devices)
 

@@ -21,12 +21,12 @@ from flowos.drivers import (
     WriteStep,
 )
 from flowos.engine._ask import ask
-from flowos.model import Device
+from flowos.model import NodeDevice
 
 _ATTEMPT_FAILED = 1
 
 
-def do(work: DeviceWork) -> Device:
+def do(work: DeviceWork) -> NodeDevice:
     """Take its steps until one fails. Raises DeviceError as its reader does."""
     answers: list[StepAnswer] = []
     for step in work.steps:

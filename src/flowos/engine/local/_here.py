@@ -21,12 +21,12 @@ if TYPE_CHECKING:  # `flowos exec` begins here: what it does not need is loaded 
     from flowos.engine.launch._prepared import LaunchKeywords, PreparedLaunch, Stdin
     from flowos.engine.launch._running import RunningProcess
     from flowos.model import (
-        Device,
         Environment,
         Facts,
         Fpga,
         Image,
         Launch,
+        NodeDevice,
         Outcome,
         Pairs,
         Usage,
@@ -170,7 +170,7 @@ class Here:
 
     def devices(
         self, fpgas: "Sequence[Fpga]", drivers: Sequence[str] = (), *, ask: bool = True
-    ) -> "tuple[Device, ...]":
+    ) -> "tuple[NodeDevice, ...]":
         """What these drivers find, all by default. ask: tools too, not the kernel alone."""
         from flowos.drivers import DEVICES, DeviceFacts, known_devices
         from flowos.engine.devices._found import find_devices
