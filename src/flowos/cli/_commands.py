@@ -19,6 +19,7 @@ COMMANDS = {
     "results": "results of tasks that are kept: by a journal, or by cache=True; remove old ones",
     "notebook": "JupyterLab on a node of a pool, at one URL that works on this machine",
     "pools": "where nodes come from, as flowos.toml says",
+    "device": "devices of this machine: processors, OpenCL, GPUs, FPGAs; load, verify, reset one",
     "cloud": "machines of a cloud for the nodes that Slurm powers up and down",
     "image": "images: root file systems that work can be started in, each one file in your library",
     "feed": "training data on this node's own storage: fill, look at, check and remove a cache",

@@ -1,4 +1,4 @@
-"""Runtimes, launchers, allocators: build command lines, read answers; run nothing."""
+"""Runtimes, launchers, allocators, devices: build command lines, read answers; run nothing."""
 
 from typing import TYPE_CHECKING
 
@@ -6,8 +6,16 @@ from flowos._lazy import lazily
 
 _PARTS = {
     "_base": "Launcher LinkStep Reason RunDir Runtime SetupStep",
-    "_cdi": "CdiSpec Placed device_edits draws every_gpu place_devices read_cdi_spec specs_of",
+    "_bitstreams": "misfit read_bitstream",
+    "_cdi": (
+        "CdiSpec Placed device_edits draws every_gpu known_devices place_devices read_cdi_spec "
+        "specs_of"
+    ),
     "_complaints": "explain",
+    "_devices": (
+        "Answers CopyStep DeviceDriver DeviceFacts DeviceStep DeviceWork FilesStep MISSING "
+        "NOT_ALLOWED ScanStep StepAnswer TOO_LATE ToolStep WriteStep"
+    ),
     "_elf": "needed_libraries",
     "_exit_status": "Seen StoppedBy classify_end read_progress",
     "_guests": "Connection GuestDriver GuestPlan GuestWords",
@@ -17,7 +25,10 @@ _PARTS = {
         " other_mpi wrong_mpirun"
     ),
     "_overlay": "in_overlay overlaid",
-    "_tables": "GUESTS LAUNCHERS RUNTIMES bind_for_us guest_named launcher_named runtime_named",
+    "_tables": (
+        "DEVICES GUESTS LAUNCHERS RUNTIMES bind_for_us device_driver_named guest_named "
+        "launcher_named runtime_named"
+    ),
 }
 
 if TYPE_CHECKING:
@@ -29,18 +40,39 @@ if TYPE_CHECKING:
         Runtime as Runtime,
         SetupStep as SetupStep,
     )
+    from flowos.drivers._bitstreams import (
+        misfit as misfit,
+        read_bitstream as read_bitstream,
+    )
     from flowos.drivers._cdi import (
         CdiSpec as CdiSpec,
         Placed as Placed,
         device_edits as device_edits,
         draws as draws,
         every_gpu as every_gpu,
+        known_devices as known_devices,
         place_devices as place_devices,
         read_cdi_spec as read_cdi_spec,
         specs_of as specs_of,
     )
     from flowos.drivers._complaints import (
         explain as explain,
+    )
+    from flowos.drivers._devices import (
+        MISSING as MISSING,
+        NOT_ALLOWED as NOT_ALLOWED,
+        TOO_LATE as TOO_LATE,
+        Answers as Answers,
+        CopyStep as CopyStep,
+        DeviceDriver as DeviceDriver,
+        DeviceFacts as DeviceFacts,
+        DeviceStep as DeviceStep,
+        DeviceWork as DeviceWork,
+        FilesStep as FilesStep,
+        ScanStep as ScanStep,
+        StepAnswer as StepAnswer,
+        ToolStep as ToolStep,
+        WriteStep as WriteStep,
     )
     from flowos.drivers._elf import (
         needed_libraries as needed_libraries,
@@ -80,10 +112,12 @@ if TYPE_CHECKING:
         overlaid as overlaid,
     )
     from flowos.drivers._tables import (
+        DEVICES as DEVICES,
         GUESTS as GUESTS,
         LAUNCHERS as LAUNCHERS,
         RUNTIMES as RUNTIMES,
         bind_for_us as bind_for_us,
+        device_driver_named as device_driver_named,
         guest_named as guest_named,
         launcher_named as launcher_named,
         runtime_named as runtime_named,

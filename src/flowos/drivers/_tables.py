@@ -9,7 +9,8 @@ from flowos.drivers._base import Launcher, Runtime
 from flowos.drivers.launchers.direct import Direct
 from flowos.model import Argv, LaunchFailed, SliceRefused
 
-if TYPE_CHECKING:  # commands that start no guest load none of it
+if TYPE_CHECKING:  # commands that need neither guest nor device load none of it
+    from flowos.drivers._devices import DeviceDriver
     from flowos.drivers._guests import GuestDriver
 
 
@@ -120,6 +121,23 @@ def guest_named(name: str) -> "GuestDriver":
     driver: GuestDriver = getattr(
         import_module(f"flowos.drivers.guests.{name}"), name.capitalize()
     )()
+    return driver
+
+
+DEVICES = {
+    "cpu": ("cpu", "Cpu"),
+    "opencl": ("opencl", "OpenCl"),
+    "cuda": ("cuda", "Cuda"),
+    "openfpgaloader": ("openfpgaloader", "OpenFpgaLoader"),
+    "fpga-manager": ("fpga_manager", "FpgaManager"),
+    "xrt": ("xrt", "Xrt"),
+}
+"""Drivers of devices: name -> module and class."""
+
+
+def device_driver_named(name: str) -> "DeviceDriver":
+    module, kind = DEVICES[name]
+    driver: DeviceDriver = getattr(import_module(f"flowos.drivers.devices.{module}"), kind)()
     return driver
 
 

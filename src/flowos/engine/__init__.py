@@ -23,6 +23,9 @@ _PARTS = {
     "_requests": "Answer RequestListener request",
     "_waiting_tasks": "waiting_tasks",
     "launch._detached": "start_detached",
+    "devices._device_file": "owner_words",
+    "devices._found": "state_of",
+    "devices._held_device": "HeldDevice",
     "cloud._machines": "Machines",
     "cloud._open_cloud": "open_cloud",
     "environments._disk_cache": "cached keep",
@@ -127,6 +130,15 @@ if TYPE_CHECKING:
     )
     from flowos.engine.launch._detached import (
         start_detached as start_detached,
+    )
+    from flowos.engine.devices._device_file import (
+        owner_words as owner_words,
+    )
+    from flowos.engine.devices._found import (
+        state_of as state_of,
+    )
+    from flowos.engine.devices._held_device import (
+        HeldDevice as HeldDevice,
     )
     from flowos.engine.cloud._machines import (
         Machines as Machines,

@@ -9,7 +9,7 @@ overtook it, have ended.
 import threading
 from collections import deque
 from collections.abc import Container, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Protocol
 
@@ -103,6 +103,16 @@ class ResourceLedger:
             self._all += len(new)
             self.idle.extend(new)
             self._memory += more_memory
+
+    def retire(self, name: str, numbers: Container[int | str]) -> None:
+        """These devices are no longer ours; no task has one."""
+        with self._lock:
+            kept = {
+                known: tuple(each for each in those if known != name or each not in numbers)
+                for known, those in self.whole.devices
+            }
+            self.whole = replace(self.whole, devices=tuple((n, t) for n, t in kept.items() if t))
+            self._devices = {known: self._devices[known] & {*kept[known]} for known in kept}
 
     def acquire(self, needs: Needs, asker: Asker, *, wait: bool = True) -> Grant | None:
         """What is needed; None if it cannot be had now: then `asker` stands in the line for it."""

@@ -5,10 +5,11 @@ this machine; a node of a cluster has the same methods. What is true of a node (
 runtimes that were tried, FUSE servers, answers of its MPI) is state of that object alone.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Protocol, Unpack
 
+from flowos.engine._device_hold import DeviceHold
 from flowos.engine._ledger import ResourceLedger, Resources
 from flowos.engine._look import Look
 from flowos.engine._ready import Ready
@@ -68,6 +69,13 @@ class Node(Protocol):
 
     def resources(self) -> Resources:
         """What it lets us use now: cpuset and cgroup may have changed since the last time."""
+        ...
+
+    def hold_devices(self, needed: Mapping[str, int]) -> DeviceHold:
+        """Have devices for a slice, as many as it needs of each name, that no other program has.
+
+        Those that there are, `resources` says then; what is missing, the hold says why.
+        """
         ...
 
     def facts(self, *, only: Collection[str] | None = None) -> Facts:

@@ -75,17 +75,14 @@ def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
     Raises SliceRefused for what is not to be had there, EnvironmentRefused.
     """
     workers, env, folder = options.workers, options.env, options.folder
-    has = node.resources()
-    held = _held(options.cores, len(has.cpus))
     compiled = with_present_files(compile_flow(flow, fuse=_fuse(options)))
-    own = replace(has, cpus=tuple(range(held)))
-    schedule = _met(with_spread_ranks(compiled, node, held), own, node, options)
-    node.ledger.widen(has)
-    kind = _in_own_process(schedule, _workers(schedule, workers, env, node))
-    places = 1 if workers == "inline" else held
-    usage = SliceUsage(flow.name, node.name, env.label, str(options.log or ""))
     undo = ExitStack()
     try:
+        schedule, own = _held_for(compiled, node, options, undo)
+        held = len(own.cpus)
+        kind = _in_own_process(schedule, _workers(schedule, workers, env, node))
+        places = 1 if workers == "inline" else held
+        usage = SliceUsage(flow.name, node.name, env.label, str(options.log or ""))
         ready = node.ready(_with_folder(_with_gpus(schedule, env, node), folder, node))
         undo.callback(ready.close)
         around, folders = _around(schedule, node, env, ready.env), Folders(node, folder)
@@ -117,6 +114,20 @@ def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
     if options.on_usage is not None:
         options.on_usage(usage)
     return opened
+
+
+def _held_for(
+    compiled: Schedule, node: Node, options: SliceOptions, undo: ExitStack
+) -> tuple[Schedule, Resources]:
+    """With what the slice may use of the node. Raises SliceRefused for what is not to be had."""
+    devices = node.hold_devices(_most_devices(compiled))
+    undo.callback(devices.close)
+    has = node.resources()
+    held = _held(options.cores, len(has.cpus))
+    own = replace(has, cpus=tuple(range(held)))
+    schedule = _met(with_spread_ranks(compiled, node, held), own, node, options, devices.why)
+    node.ledger.widen(has)
+    return schedule, own
 
 
 def _fuse(options: SliceOptions) -> Fuse:
@@ -314,7 +325,19 @@ def _lanes(
     return ThreadLanes(schedule, halts)
 
 
-def _met(schedule: Schedule, own: Resources, node: Node, options: SliceOptions) -> Schedule:
+def _most_devices(schedule: Schedule) -> dict[str, int]:
+    """Of each name what its largest task needs; a choice that has none may do without."""
+    most: dict[str, int] = {}
+    asking = [s.needs for s in schedule.all_stages if s.needs.devices or s.needs.otherwise]
+    for needs in (each for asked in asking for each in asked.choices):
+        for name, count in needs.device_counts:
+            most[name] = max(count, most.get(name, 0))
+    return most
+
+
+def _met(
+    schedule: Schedule, own: Resources, node: Node, options: SliceOptions, why_no_device: str
+) -> Schedule:
     """The same, which needs of all that would do only what is to be had, in Ray the best of it.
 
     A task that could never start is refused before any other has run.
@@ -328,7 +351,7 @@ def _met(schedule: Schedule, own: Resources, node: Node, options: SliceOptions) 
         whys = [_unmet(each, own, node) or lacking_time(each, left_seconds) for each in choices]
         able = [each for each, why in zip(choices, whys, strict=True) if not why]
         if not able:
-            complaint = ", or ".join(whys)
+            complaint = ", or ".join(whys) + f": {why_no_device}" * bool(why_no_device)
             raise SliceRefused(f"slice: task {stage.steps[0].label!r} needs {complaint}")
         rest = able[1:] if ray is None else ()
         return stage.needs if len(choices) == 1 else with_choices(able[0], rest)

@@ -18,10 +18,12 @@ _PARTS = {
     "_define_commands": "command gang",
     "_define_control": "cond loop",
     "_deployment": "DeployedNode Deployment",
+    "_device": "XVC Bitstream DeviceKind DeviceOwner DeviceRecord DeviceState Fpga NodeDevice",
     "_errors": (
-        "Cancelled CloudError EnvironmentRefused FeedError FlowosError LaunchFailed MeasureError "
-        "NoRetry RoundLimitExceeded SampleError SettingsError SliceFreed SliceRefused SolveError "
-        "StoreError TaskFailed TimeLimitExceeded UsageError ValueRefused WiringError WorkerLost"
+        "Cancelled CloudError DeviceError EnvironmentRefused FeedError FlowosError LaunchFailed "
+        "MeasureError NoRetry RoundLimitExceeded SampleError SettingsError SliceFreed SliceRefused "
+        "SolveError StoreError TaskFailed TimeLimitExceeded UsageError ValueRefused WiringError "
+        "WorkerLost"
     ),
     "_facts": (
         "Blas Cache Compiler CudaDevice Facts FileSystemFacts LogicalCpu Memory Missing Mpi "
@@ -50,7 +52,9 @@ _PARTS = {
         "Reading Run Sample Share Trust Unmeasured Verdict MeasurementRequest lower_is_better"
     ),
     "_schema": "schema_of",
-    "_settings": "Settings cloud_fields pool_fields read_settings settings_schema size_fields",
+    "_settings": (
+        "Settings cloud_fields fpga_fields pool_fields read_settings settings_schema size_fields"
+    ),
     "_slice_record": "HeldNode SliceAccounts SliceEvent SliceRecord SliceState",
     "_suite": (
         "FigurePart Paper PaperFigure PaperSuite PublishedMachine PublishedNumber SuiteStep"
@@ -119,9 +123,20 @@ if TYPE_CHECKING:
         DeployedNode as DeployedNode,
         Deployment as Deployment,
     )
+    from flowos.model._device import (
+        XVC as XVC,
+        Bitstream as Bitstream,
+        DeviceKind as DeviceKind,
+        DeviceOwner as DeviceOwner,
+        DeviceRecord as DeviceRecord,
+        DeviceState as DeviceState,
+        Fpga as Fpga,
+        NodeDevice as NodeDevice,
+    )
     from flowos.model._errors import (
         Cancelled as Cancelled,
         CloudError as CloudError,
+        DeviceError as DeviceError,
         EnvironmentRefused as EnvironmentRefused,
         FeedError as FeedError,
         FlowosError as FlowosError,
@@ -285,6 +300,7 @@ if TYPE_CHECKING:
     from flowos.model._settings import (
         Settings as Settings,
         cloud_fields as cloud_fields,
+        fpga_fields as fpga_fields,
         pool_fields as pool_fields,
         read_settings as read_settings,
         settings_schema as settings_schema,

@@ -12,6 +12,7 @@ FlowosError
  +- NoRetry            raised by a task: to run it again is of no use
  +- Cancelled          the run was interrupted
  +- CloudError         machines of a cloud cannot be made or ended
+ +- DeviceError        a device cannot be used: in use, gone, of another part, not configured
  +- SettingsError      flowos.toml cannot be read: file, line and key
  +- LaunchFailed       a process could not be started
  +- EnvironmentRefused an image or runtime cannot be used here: missing, damaged, not allowed
@@ -78,6 +79,12 @@ class Cancelled(FlowosError):  # noqa: N818
 
 class CloudError(FlowosError):
     """Machines of a cloud cannot be made or ended."""
+
+
+class DeviceError(FlowosError):
+    """A device cannot be used. faulty: by its own fault, so that it is taken out of use."""
+
+    faulty = False
 
 
 class SettingsError(FlowosError):

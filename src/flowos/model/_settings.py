@@ -9,6 +9,7 @@ from typing import Any, TypeVar, get_args
 
 from flowos.model._cloud import Cloud, CloudDriver
 from flowos.model._codec import from_plain
+from flowos.model._device import Fpga
 from flowos.model._errors import SettingsError
 from flowos.model._pool import LOCAL, Pool, PoolKind, Price, StorageTier
 from flowos.model._schema import schema_of
@@ -23,7 +24,7 @@ _NESTED: Mapping[type, Mapping[str, type]] = {
     Pool: {"price": Price, "shared_tier": StorageTier, "scratch_tier": StorageTier}
 }
 _Kind = tuple[str, tuple[str, ...]]
-_Noun = TypeVar("_Noun", Pool, Cloud, VmSize)
+_Noun = TypeVar("_Noun", Pool, Cloud, VmSize, Fpga)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,10 @@ class Settings:
         default=(),
         metadata={"doc": "[sizes.NAME]: machines that the catalogue lacks, or has wrong"},
     )
+    fpgas: tuple[Fpga, ...] = field(
+        default=(),
+        metadata={"doc": "[fpgas.NAME]: FPGAs of this machine, and how they are reached"},
+    )
 
 
 def read_settings(text: str, file: str) -> Settings:
@@ -56,8 +61,11 @@ def read_settings(text: str, file: str) -> Settings:
     pools = reader.tables(raw, "pools", Pool, ("kind", get_args(PoolKind)))
     clouds = reader.tables(raw, "cloud", Cloud, ("driver", get_args(CloudDriver)))
     sizes = reader.tables(raw, "sizes", VmSize)
+    fpgas = reader.tables(raw, "fpgas", Fpga)
     own = () if LOCAL.name in raw.get("pools", {}) else (LOCAL,)
-    return Settings(pools=(*own, *pools), cloud=tuple(clouds), sizes=tuple(sizes))
+    return Settings(
+        pools=(*own, *pools), cloud=tuple(clouds), sizes=tuple(sizes), fpgas=tuple(fpgas)
+    )
 
 
 def pool_fields() -> tuple[Field[Any], ...]:
@@ -75,13 +83,18 @@ def size_fields() -> tuple[Field[Any], ...]:
     return _keys(VmSize)
 
 
+def fpga_fields() -> tuple[Field[Any], ...]:
+    """Keys that may appear below [fpgas.NAME]."""
+    return _keys(Fpga)
+
+
 def _keys(noun: Any) -> tuple[Field[Any], ...]:
     return tuple(f for f in fields(noun) if f.name != "name")
 
 
 def settings_schema() -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of flowos.toml."""
-    nouns = {"pools": Pool, "cloud": Cloud, "sizes": VmSize}
+    nouns = {"pools": Pool, "cloud": Cloud, "sizes": VmSize, "fpgas": Fpga}
     parts = {
         name: part for noun in nouns.values() for name, part in schema_of(noun)["$defs"].items()
     }

@@ -23,6 +23,7 @@ from flowos.operations._answers import answer
 from flowos.operations._files import path_complaint
 from flowos.operations._process_record import listen, note
 from flowos.operations.environment import Word, environment
+from flowos.operations.settings_file import know_fpgas
 
 if TYPE_CHECKING:  # a slice without a pool loads none of it
     from flowos.engine import FlowSlice, HeldSlice, OnHoldEvent, ProgressWatch, Provider
@@ -170,6 +171,7 @@ def _made(
 def _opened(flow: Flow | None, options: SliceOptions) -> Slice:
     """On this node. Inline flows get no thread: their program may fork without a second one."""
     assert flow is not None
+    know_fpgas(flow)
     opened = open_slice(flow, here(), options)
     if options.workers != "inline":
         listen(answer)
@@ -245,7 +247,10 @@ def _pool(name: str | None, workers: Workers | None, flow: object, asked: _Asked
     if name is not None:
         from flowos.operations.settings import pool_named
 
-        return pool_named(name)
+        found = pool_named(name)
+        if found.kind == "local":
+            know_fpgas()
+        return found
     if flow is None:
         raise SliceRefused("slice: give it a flow, or a pool for several: fo.slice(pool='local')")
     for option, value in asked._asdict().items():

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from flowos.engine import provider_of, slurm_users
+from flowos.engine import here, provider_of, slurm_users
 from flowos.model import (
     FlowosError,
     NodeInfo,
@@ -40,6 +40,7 @@ def pools(*, check: bool = False, url: str | None = None) -> tuple[PoolState, ..
     """The pools of the settings. check: query the nodes of each. url: of the store, which has what
     was measured of their storage."""
     found, file = load_settings(), str(settings_file() or NAME)
+    here().know_fpgas(found.fpgas)
     states = (PoolState(pool=pool, size=size_of(pool, found.sizes, file)) for pool in found.pools)
     return tuple(_checked(state, url) if check else state for state in states)
 

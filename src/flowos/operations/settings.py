@@ -9,6 +9,7 @@ from flowos.model import (
     SliceRefused,
     StorageTier,
     cloud_fields,
+    fpga_fields,
     pool_fields,
     size_fields,
 )
@@ -100,6 +101,19 @@ source = "our contract"
 ```
 """
 
+_FPGAS = """\
+An FPGA of this machine: tasks with `Needs(devices={"fpga": 1})` get one, and `flowos device` loads
+it. See [devices.md](devices.md).
+
+```toml
+[fpgas.arty]
+address = "10.0.0.7:2542"
+
+[fpgas.ulx3s]
+board = "ulx3s"
+```
+"""
+
 
 def pool_named(name: str) -> Pool:
     """A pool by name. Raises SliceRefused if there is none, SettingsError for a mistake."""
@@ -122,6 +136,7 @@ def settings_page() -> str:
     ]
     clouds = [_row(f.name, f.default, f.metadata["doc"]) for f in cloud_fields()]
     sizes = [_row(f.name, f.default, f.metadata["doc"]) for f in size_fields()]
+    fpgas = [_row(f.name, f.default, f.metadata["doc"]) for f in fpga_fields()]
     line = "| --- | --- | --- |"
     return "\n".join(
         (
@@ -129,6 +144,8 @@ def settings_page() -> str:
             *("| key of `[pools.NAME]` | default | says |", line, *rows, ""),
             _SIZES,
             *("| key of `[sizes.NAME]` | default | says |", line, *sizes, ""),
+            _FPGAS,
+            *("| key of `[fpgas.NAME]` | default | says |", line, *fpgas, ""),
             "Machines for the nodes that Slurm powers up: see [cloud.md](cloud.md).",
             *("", "| key of `[cloud.NAME]` | default | says |", line, *clouds, ""),
         )

@@ -6,7 +6,7 @@ from os.path import isfile, lexists
 from pathlib import Path
 from stat import S_ISREG
 
-from flowos.model import Settings, SettingsError, read_settings
+from flowos.model import Flow, Settings, SettingsError, read_settings
 
 NAME = "flowos.toml"
 
@@ -56,6 +56,19 @@ def load_settings() -> Settings:
 
     pools = tuple(with_its_price(pool, found.sizes, str(file)) for pool in found.pools)
     return replace(found, pools=pools)
+
+
+def know_fpgas(flow: Flow | None = None) -> None:
+    """Slices on this machine may need those of the settings. Raises SettingsError for a mistake.
+
+    flow: the settings are read only if one of its tasks needs devices.
+    """
+    from flowos.engine import here  # most commands need no settings of devices
+    from flowos.plan import tasks_within
+
+    tasks = () if flow is None else tasks_within(flow)
+    if flow is None or any(each.devices for task in tasks for each in task.needs.choices):
+        here().know_fpgas(load_settings().fpgas)
 
 
 def _own_file() -> Path:

@@ -13,6 +13,7 @@ _PARTS = {
     "_compare": "compare",
     "_choices": "most_choices with_needs",
     "_deployments": "DeploymentSpread spreads",
+    "_devices": "DevicePicture choose_device",
     "_intervals": "wilson",
     "_sample_size": "rounds_to_tell",
     "_machines": "ORPHAN_SECONDS left_over next_try nonce_at orphans superseded without_machine",
@@ -74,6 +75,10 @@ if TYPE_CHECKING:
     from flowos.plan._deployments import (
         DeploymentSpread as DeploymentSpread,
         spreads as spreads,
+    )
+    from flowos.plan._devices import (
+        DevicePicture as DevicePicture,
+        choose_device as choose_device,
     )
     from flowos.plan._intervals import (
         wilson as wilson,

@@ -2,12 +2,13 @@
 
 import socket
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Unpack
 
 from flowos.drivers._allocators import KeptNode
+from flowos.engine._device_hold import NO_DEVICES, DeviceHold
 from flowos.engine._ledger import ResourceLedger, Resources
 from flowos.engine._look import Look, Traffic
 from flowos.engine._ready import Ready, bare_ready
@@ -135,6 +136,10 @@ class ClusterNode:
         has = self._kept
         gpus: DeviceNumbers = (("gpu", has.gpus),) if has.gpus else ()
         return Resources(has.cpus, has.memory_bytes, (*gpus, *has.devices))
+
+    def hold_devices(self, needed: Mapping[str, int]) -> DeviceHold:  # noqa: ARG002
+        """Its cluster holds them."""
+        return NO_DEVICES
 
     def facts(self, *, only: Collection[str] | None = None) -> Facts:
         return self._environments.facts(only)

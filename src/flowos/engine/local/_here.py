@@ -3,7 +3,7 @@
 import os
 import threading
 import weakref
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -13,12 +13,24 @@ from flowos.engine.environments._runtimes import Runtimes
 from flowos.engine.launch._session import LaunchSession
 
 if TYPE_CHECKING:  # `flowos exec` begins here: what it does not need is loaded when it is asked for
+    from flowos.engine._device_hold import DeviceHold
     from flowos.engine._ledger import ResourceLedger, Resources
     from flowos.engine._look import Look
+    from flowos.engine.devices._slice_devices import SliceDevices
     from flowos.engine.environments._mpi import MpiCheck
     from flowos.engine.launch._prepared import LaunchKeywords, PreparedLaunch, Stdin
     from flowos.engine.launch._running import RunningProcess
-    from flowos.model import Environment, Facts, Image, Launch, Outcome, Pairs, Usage
+    from flowos.model import (
+        Environment,
+        Facts,
+        Fpga,
+        Image,
+        Launch,
+        NodeDevice,
+        Outcome,
+        Pairs,
+        Usage,
+    )
 
 
 class Here:
@@ -34,6 +46,7 @@ class Here:
         self._session = LaunchSession()
         self._runtimes = Runtimes(self._session)
         self._checked: MpiCheck | None = None
+        self._fpgas: SliceDevices | None = None
         _nodes.add(self)
 
     @property
@@ -75,7 +88,14 @@ class Here:
         from flowos.engine.local._processors import memory_bytes, usable_cpus, usable_gpus
 
         gpus = usable_gpus()
-        return Resources(tuple(usable_cpus()), memory_bytes(), (("gpu", gpus),) if gpus else ())
+        devices = (("gpu", gpus),) if gpus else ()
+        held = self._fpgas.numbers() if self._fpgas else ()
+        return Resources(tuple(usable_cpus()), memory_bytes(), (*devices, *held))
+
+    def hold_devices(self, needed: Mapping[str, int]) -> "DeviceHold":
+        from flowos.engine._device_hold import NO_DEVICES
+
+        return self._fpgas.hold(needed, self.ledger) if self._fpgas else NO_DEVICES
 
     def facts(self, *, only: Collection[str] | None = None) -> "Facts":
         return self._runtimes.facts(only=only)
@@ -134,6 +154,36 @@ class Here:
         return look(storage=storage)
 
     # ---- from here on, what a pool's nodes are not asked ----
+
+    def know_fpgas(self, fpgas: "Sequence[Fpga]") -> None:
+        """What flowos.toml names: slices may need it from now on, and what the kernel names."""
+        from flowos.engine.devices._slice_devices import SliceDevices
+
+        with self._first:
+            if self._fpgas is None:
+                self._fpgas = SliceDevices()
+        self._fpgas.know(self.devices(fpgas, ("openfpgaloader", "fpga-manager"), ask=False))
+
+    def fpga_names(self) -> tuple[str, ...]:
+        """Those that slices may need, whatever program uses them now."""
+        return tuple(device.name for device in self._fpgas.known) if self._fpgas else ()
+
+    def devices(
+        self, fpgas: "Sequence[Fpga]", drivers: Sequence[str] = (), *, ask: bool = True
+    ) -> "tuple[NodeDevice, ...]":
+        """What these drivers find, all by default. ask: tools too, not the kernel alone."""
+        from flowos.drivers import DEVICES, DeviceFacts, known_devices
+        from flowos.engine.devices._found import find_devices
+        from flowos.engine.environments._devices import cdi_specs
+
+        has = self.resources()
+        facts = DeviceFacts(
+            cores=len(has.cpus),
+            gpus=tuple(map(str, dict(has.devices).get("gpu", ()))),
+            cdi=known_devices(cdi_specs()) if ask else (),
+            fpgas=tuple(fpgas),
+        )
+        return find_devices(facts, drivers or tuple(DEVICES), ask=ask)
 
     def run_in_foreground(self, prepared: "PreparedLaunch") -> "Outcome":
         """Start it with our streams and terminal and wait for its end. In the main thread only.
@@ -203,6 +253,7 @@ class Here:
     def _begin_in_child(self) -> None:
         """Nothing of what the parent runs is running."""
         self._first = threading.Lock()
+        self._fpgas = None
         if self._ledger is not None:
             self._ledger.reset()
 

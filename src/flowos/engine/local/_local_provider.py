@@ -24,8 +24,15 @@ class LocalProvider:
             raise SliceRefused(
                 f"pool {self.pool.name}: cores = {self.pool.cores}, this node has {cores} for us"
             )
-        memory, gpus = has.memory_bytes, has.gpus
-        return (NodeInfo(name=node.name, cores=cores, memory_bytes=memory, gpus=gpus),)
+        fpgas = len(node.fpga_names())
+        info = NodeInfo(
+            name=node.name,
+            cores=cores,
+            memory_bytes=has.memory_bytes,
+            gpus=has.gpus,
+            devices=(("fpga", fpgas),) if fpgas else (),
+        )
+        return (info,)
 
     def check(self, ask: Ask) -> None:
         self._refuse_several(ask.nodes)

@@ -1,0 +1,1 @@
+"""Devices that compute: found, acquired, configured, verified, reset and released by steps."""
