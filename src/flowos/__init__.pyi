@@ -68,7 +68,9 @@ bytes_: TypeAlias = bytes
 File: TypeAlias = Path
 any_: TypeAlias = Any
 
-def array(dtype: object = None, shape: int | tuple[int | None, ...] | None = None) -> _PortType: ...
+def array(
+    dtype: object = None, shape: int | str | tuple[int | str | None, ...] | None = None
+) -> _PortType: ...
 
 slice = _slice
 

@@ -6,7 +6,7 @@ from flowos._lazy import lazily
 
 _PARTS = {
     "_baseline": "Baseline BaselineNumber MachineKind",
-    "_bodies": "Captured Command Gang In Out PortSpec Python Word",
+    "_bodies": "Captured Command Gang In Native Out PortSpec Python Word",
     "_cloud": (
         "ActionKind Cloud CloudAction CloudDriver CloudRefusal RefusalKind Vm VmOrder tag_values"
     ),
@@ -23,6 +23,7 @@ _PARTS = {
         "NoRetry RoundLimitExceeded SampleError SettingsError SliceFreed SliceRefused SolveError "
         "StoreError TaskFailed TimeLimitExceeded UsageError ValueRefused WiringError WorkerLost"
     ),
+    "_extents": "Extents PortMisfit bind_extents",
     "_facts": (
         "Blas Cache Compiler CudaDevice Facts FileSystemFacts LogicalCpu Memory Missing Mpi "
         "NumaNode Tool Tried"
@@ -35,6 +36,7 @@ _PARTS = {
         "Image ImageConfig Killed Launch Lost Needs NotStarted Outcome Pairs RuntimeFailed Usage "
         "with_choices"
     ),
+    "_native_ports": "NATIVE_DTYPES NativePorts dtype_of native_ports shape_of",
     "_ports": (
         "Array DeviceArray File PortType any_ array bool_ brief_repr bytes_ float16 float32 "
         "float64 int8 int16 int32 int64 str_ uint8 uint16 uint32 uint64"
@@ -71,6 +73,7 @@ if TYPE_CHECKING:
         Command as Command,
         Gang as Gang,
         In as In,
+        Native as Native,
         Out as Out,
         PortSpec as PortSpec,
         Python as Python,
@@ -142,6 +145,11 @@ if TYPE_CHECKING:
         WiringError as WiringError,
         WorkerLost as WorkerLost,
     )
+    from flowos.model._extents import (
+        Extents as Extents,
+        PortMisfit as PortMisfit,
+        bind_extents as bind_extents,
+    )
     from flowos.model._facts import (
         Blas as Blas,
         Cache as Cache,
@@ -202,6 +210,13 @@ if TYPE_CHECKING:
         RuntimeFailed as RuntimeFailed,
         Usage as Usage,
         with_choices as with_choices,
+    )
+    from flowos.model._native_ports import (
+        NATIVE_DTYPES as NATIVE_DTYPES,
+        NativePorts as NativePorts,
+        dtype_of as dtype_of,
+        native_ports as native_ports,
+        shape_of as shape_of,
     )
     from flowos.model._pool import (
         LOCAL as LOCAL,
