@@ -6,7 +6,7 @@ from flowos._lazy import lazily
 
 _PARTS = {
     "_baseline": "Baseline BaselineNumber MachineKind",
-    "_bodies": "Captured Command Gang In Native Out PortSpec Python Word",
+    "_bodies": "Captured Command Gang In NativeCode Out PortSpec Python Word",
     "_cloud": (
         "ActionKind Cloud CloudAction CloudDriver CloudRefusal RefusalKind Vm VmOrder tag_values"
     ),
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
         Command as Command,
         Gang as Gang,
         In as In,
-        Native as Native,
+        NativeCode as NativeCode,
         Out as Out,
         PortSpec as PortSpec,
         Python as Python,

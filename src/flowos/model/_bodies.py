@@ -53,7 +53,7 @@ class Python:
 
 
 @dataclass(frozen=True, slots=True)
-class Native(Python):
+class NativeCode(Python):
     """A function in another language, on an engine such as "cpu" or "opencl".
 
     `fun` takes the values of the inputs, and raises PortMisfit where their extents disagree.

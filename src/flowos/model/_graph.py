@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Union
 
-from flowos.model._bodies import Command, Gang, Native, PortSpec, Python
+from flowos.model._bodies import Command, Gang, NativeCode, PortSpec, Python
 from flowos.model._drawing import dot, shortened, svg
 from flowos.model._errors import ValueRefused, WiringError
 from flowos.model._extents import Extents, named_extents
@@ -76,7 +76,7 @@ class Task:
     @property
     def checked_extents(self) -> Extents:
         """Those that are checked around its body; a native one looks at its arrays anyway."""
-        return () if isinstance(self.body, Native) else self.extents
+        return () if isinstance(self.body, NativeCode) else self.extents
 
     @property
     def fusable(self) -> bool:
