@@ -69,7 +69,7 @@ def bind_extents(extents: Extents, values: Sequence[Any]) -> dict[str, int]:
 
 def _size(values: Sequence[Any], place: Place) -> int:
     _, number, axis, _ = place
-    return int(values[number]) if axis is None else values[number].shape[axis]  # type: ignore[no-any-return]
+    return int(values[number]) if axis is None else values[number].shape[axis]
 
 
 def _disagree(

@@ -154,7 +154,8 @@ class Array(PortType):
         return None if good else _not_a(self.name, value)
 
     def quick(self) -> Predicate:
-        check, fits, dtype, ndarray = self.check, _shape_test(self.shape), self.dtype, None
+        check, fits, dtype = self.check, _shape_test(self.shape), self.dtype
+        ndarray: Any = None
 
         def good(value: Any) -> bool:
             nonlocal dtype, ndarray

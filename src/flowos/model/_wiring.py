@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from flowos.model._bodies import Command, Gang, In, Out, PortSpec, Python
 from flowos.model._errors import FlowosError, WiringError
@@ -95,7 +96,7 @@ def unused_name(name: str, taken: set[str]) -> str:
     return unique
 
 
-def flat(ports: Iterable[object]) -> Iterator[object]:
+def flat(ports: Iterable[Any]) -> Iterator[Any]:
     for port in ports:
         if isinstance(port, (tuple, list)):
             yield from flat(port)

@@ -1,7 +1,7 @@
 """Named extents: what the ports of a task have to agree on, before a run and in it."""
 
 import pickle
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import cloudpickle
 import numpy as np
@@ -14,6 +14,7 @@ from flowos.model import (
     PortSpec,
     ValueRefused,
     WiringError,
+    array,
     bind_extents,
     float64,
     int64,
@@ -21,7 +22,11 @@ from flowos.model import (
 from flowos.model._extents import named_extents, with_extents
 
 if TYPE_CHECKING:
-    N = N3 = K = M = Four = Any
+    N: TypeAlias = Any
+    N3: TypeAlias = Any
+    K: TypeAlias = Any
+    M: TypeAlias = Any
+    Four: TypeAlias = Any
 else:
     N, K, M = (fo.array(fo.float64, (name,)) for name in "nkm")
     N3, Four = fo.array(fo.float64, ("n", 3)), fo.array(fo.float64, (4,))
@@ -144,8 +149,9 @@ def test_an_extent_that_is_not_known_does_not_fit_a_number() -> None:
 
 
 def test_the_integer_input_of_a_name_is_that_extent() -> None:
-    ports = [PortSpec("n", int64), PortSpec("b", N), PortSpec("s", float64)]
-    extents = named_extents(ports, [PortSpec("a", N3)])
+    port = array("float64", "n")
+    ports = [PortSpec("n", int64), PortSpec("b", port), PortSpec("s", float64)]
+    extents = named_extents(ports, [PortSpec("a", port)])
     assert bind_extents(extents, [4, zeros(4), 1.0]) == {"n": 4}
     with pytest.raises(PortMisfit, match="input 'n': extent 'n' is 5, and 4 in input 'b'"):
         bind_extents(extents, [5, zeros(4), 1.0])
