@@ -23,6 +23,7 @@ _PARTS = {
     "_requests": "Answer RequestListener request",
     "_waiting_tasks": "waiting_tasks",
     "launch._detached": "start_detached",
+    "bodies._cxx": "cxx",
     "cloud._machines": "Machines",
     "cloud._open_cloud": "open_cloud",
     "flow._failures": "RemoteTraceback remedy_of",
@@ -127,6 +128,7 @@ if TYPE_CHECKING:
     from flowos.engine.launch._detached import (
         start_detached as start_detached,
     )
+    from flowos.engine.bodies._cxx import cxx as cxx
     from flowos.engine.cloud._machines import (
         Machines as Machines,
     )

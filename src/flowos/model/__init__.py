@@ -23,7 +23,7 @@ _PARTS = {
         "NoRetry RoundLimitExceeded SampleError SettingsError SliceFreed SliceRefused SolveError "
         "StoreError TaskFailed TimeLimitExceeded UsageError ValueRefused WiringError WorkerLost"
     ),
-    "_extents": "Extents PortMisfit bind_extents",
+    "_extents": "Extents Place PortMisfit bind_extents",
     "_facts": (
         "Blas Cache Compiler CudaDevice Facts FileSystemFacts LogicalCpu Memory Missing Mpi "
         "NumaNode Tool Tried"
@@ -38,8 +38,8 @@ _PARTS = {
     ),
     "_native_ports": "NATIVE_DTYPES NativePorts dtype_of native_ports shape_of",
     "_ports": (
-        "Array DeviceArray File PortType any_ array bool_ brief_repr bytes_ float16 float32 "
-        "float64 int8 int16 int32 int64 str_ uint8 uint16 uint32 uint64"
+        "Array DeviceArray File Floating PortType any_ array bool_ brief_repr bytes_ float16 "
+        "float32 float64 int8 int16 int32 int64 str_ uint8 uint16 uint32 uint64"
     ),
     "_pool": "LOCAL Ask NodeInfo Pool PoolKind Price StorageTier Topology",
     "_pool_use": "PoolStorage PoolUser StorageSpeed",
@@ -54,12 +54,17 @@ _PARTS = {
     "_schema": "schema_of",
     "_settings": "Settings cloud_fields pool_fields read_settings settings_schema size_fields",
     "_slice_record": "HeldNode SliceAccounts SliceEvent SliceRecord SliceState",
+    "_source_code": (
+        "SourceCode counted first_error headers_of is_source_text language_of misses_c_abi "
+        "quoted_includes"
+    ),
     "_suite": (
         "FigurePart Paper PaperFigure PaperSuite PublishedMachine PublishedNumber SuiteStep"
     ),
     "_task_log": "LoggedTask SliceLog",
     "_vm_size": "Promise VmSize",
     "_waiting_task": "WaitingTask",
+    "_wiring": "needs_of",
 }
 
 if TYPE_CHECKING:
@@ -147,6 +152,7 @@ if TYPE_CHECKING:
     )
     from flowos.model._extents import (
         Extents as Extents,
+        Place as Place,
         PortMisfit as PortMisfit,
         bind_extents as bind_extents,
     )
@@ -231,6 +237,7 @@ if TYPE_CHECKING:
     from flowos.model._ports import (
         Array as Array,
         DeviceArray as DeviceArray,
+        Floating as Floating,
         File as File,
         PortType as PortType,
         any_ as any_,
@@ -312,6 +319,16 @@ if TYPE_CHECKING:
         SliceRecord as SliceRecord,
         SliceState as SliceState,
     )
+    from flowos.model._source_code import (
+        SourceCode as SourceCode,
+        counted as counted,
+        first_error as first_error,
+        headers_of as headers_of,
+        is_source_text as is_source_text,
+        language_of as language_of,
+        misses_c_abi as misses_c_abi,
+        quoted_includes as quoted_includes,
+    )
     from flowos.model._suite import (
         FigurePart as FigurePart,
         Paper as Paper,
@@ -328,6 +345,9 @@ if TYPE_CHECKING:
     from flowos.model._vm_size import (
         Promise as Promise,
         VmSize as VmSize,
+    )
+    from flowos.model._wiring import (
+        needs_of as needs_of,
     )
     from flowos.model._waiting_task import (
         WaitingTask as WaitingTask,
