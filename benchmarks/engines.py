@@ -1,4 +1,4 @@
-"""What task bodies in other languages cost: C++ by fo.cxx, beside what else calls a C function.
+"""What task bodies in other languages cost: C++ by fo.cxx, next to what else calls a C function.
 
 All ways by turns, medians and the middle half of the rounds. `check`: a task of arrays,
 against one of integers. `call`: three arrays of 16 floats, into an output that is there and into a

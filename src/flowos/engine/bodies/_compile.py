@@ -47,7 +47,7 @@ def library_of(code: SourceCode) -> Path:
 
 
 def _compiler(language: str) -> tuple[str, str]:
-    """Its path, and what tells it from another one at that path."""
+    """Its path, and what distinguishes it from another one at that path."""
     variable, names, package = _COMPILERS[language]
     given = os.environ.get(variable)
     found = next((path for name in ((given,) if given else names) if (path := which(name))), None)
