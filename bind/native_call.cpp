@@ -281,5 +281,11 @@ nb::object native_call(std::uintptr_t entry, std::string inputs,
 void bind_native_call(nb::module_& m) {
   m.attr("native_call_arguments") = kMost;
   m.def("native_call", &native_call, nb::arg("entry"), nb::arg("inputs"), nb::arg("equal"),
-        nb::arg("lengths"), nb::arg("outputs"), nb::arg("refuse"), nb::arg("failed"));
+        nb::arg("lengths"), nb::arg("outputs"), nb::arg("refuse"), nb::arg("failed"),
+        "A function that calls what lies at the address `entry` with the values of its inputs, and "
+        "returns its outputs. inputs: of each a letter, i(nteger), d(ouble), f(loat), a(rray). An "
+        "extent is (input, axis), (input, -1) for its value, or (-1, size). equal: pairs of "
+        "extents; where two differ or are below 0, refuse(values) is called, which raises. "
+        "lengths: extents that are passed. outputs: dtype and shape of each, () for a scalar. "
+        "failed(code) is called where it does not return 0, and raises.");
 }

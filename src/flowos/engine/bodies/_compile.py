@@ -20,6 +20,7 @@ from flowos.engine._ask import ask, which
 from flowos.engine.launch._init_program import cache_folder
 from flowos.model import NoRetry, SourceCode, first_error, headers_of
 
+__flowos_frames__ = True
 _FORMAT = "1"
 _SECONDS = 600.0
 _COMPILERS = {
@@ -88,14 +89,13 @@ def _compiled(code: SourceCode, compiler: str, entry: Path) -> Path:
         file, library, headers = (Path(made) / f"body{s}" for s in (code.suffix, ".so", ".d"))
         file.write_text(code.content, encoding="utf-8")
         try:
-            answer = ask(
-                code.command(compiler, str(file), str(library), str(headers)), seconds=_SECONDS
-            )
+            argv = code.command(compiler, str(file), str(library), str(headers))
+            answer = ask(argv, seconds=_SECONDS, variables={**os.environ, "LC_ALL": "C"})
         except OSError as error:
             raise CompileFailed(f"{compiler} could not be run: {error}") from error
         if answer.code != 0:
             said = answer.says.replace(f"{made}/", "")
-            raise CompileFailed(f"{code.name} does not compile: {first_error(said)}")
+            raise CompileFailed(first_error(said))
         rule = headers.read_text(encoding="utf-8") if headers.exists() else ""
         digest = _digest(library.read_bytes())
         kept = {
