@@ -98,15 +98,13 @@ def _compiled(code: SourceCode, compiler: str, entry: Path) -> Path:
             raise CompileFailed(first_error(said))
         rule = headers.read_text(encoding="utf-8") if headers.exists() else ""
         digest = _digest(library.read_bytes())
-        kept = {
-            "library": f"{digest}.so",
-            "digest": digest,
-            "headers": [(name, _file(name)) for name in headers_of(rule)],
-        }
+        named = entry.with_name(f"{digest}.so")
+        headers_now = [(name, _file(name)) for name in headers_of(rule)]
+        kept = {"library": named.name, "digest": digest, "headers": headers_now}
         (Path(made) / "entry").write_text(json.dumps(kept), encoding="utf-8")
-        library.replace(entry.with_name(kept["library"]))
+        library.replace(named)
         (Path(made) / "entry").replace(entry)
-    return entry.with_name(kept["library"])
+    return named
 
 
 @contextmanager
