@@ -44,9 +44,9 @@ extern "C" int triad_omp(const float* b, const float* c, int64_t n, float* a) {
   return 0;
 }
 """
-TRIAD = fo.cxx(SOURCE, "triad", inputs={"b": VECTOR, "c": VECTOR}, outputs={"a": VECTOR})
-SPIN = fo.cxx(SOURCE, "spin", inputs={"rounds": fo.int64}, outputs={"y": fo.float64})
-OPENMP = fo.cxx(
+TRIAD: Any = fo.cxx(SOURCE, "triad", inputs={"b": VECTOR, "c": VECTOR}, outputs={"a": VECTOR})
+SPIN: Any = fo.cxx(SOURCE, "spin", inputs={"rounds": fo.int64}, outputs={"y": fo.float64})
+OPENMP: Any = fo.cxx(
     SOURCE,
     "triad_omp",
     inputs={"b": VECTOR, "c": VECTOR},
@@ -134,7 +134,7 @@ def calls(rounds: int) -> dict[str, Any]:
 
     count = 20_000
     b, c, a = np.ones(16, np.float32), np.ones(16, np.float32), np.empty(16, np.float32)
-    function = TRIAD.body.fun  # type: ignore[union-attr]
+    function = TRIAD.body.fun
     function(b, c)
     path = str(library_of(function.code))
     triad = ctypes.CDLL(path).triad
@@ -182,13 +182,14 @@ def triads(rounds: int, floats: int) -> dict[str, Any]:
     b, c, half = np.ones(floats, np.float32), np.ones(floats, np.float32), floats // 2
     ports = [fo.flow_input(name, VECTOR) for name in ("b", "c", "d", "e")]
     values = (b[:half], c[:half], b[half:], c[half:])
-    openmp = OPENMP.body.fun  # type: ignore[union-attr]
+    openmp = OPENMP.body.fun
     flow = fo.flow_output(TRIAD(ports[0], ports[1]), TRIAD(ports[2], ports[3]))
     with fo.slice(flow, cores=2) as tasks:
         found = by_turns(
             {"two tasks": lambda: tasks.run(*values), "openmp": lambda: openmp(b, c)}, rounds, 1.0
         )
-        total = sum(float(part.sum(dtype=np.float64)) for part in tasks.run(*values))
+        parts: Any = tasks.run(*values)
+        total = sum(float(part.sum(dtype=np.float64)) for part in parts)
     ratio = found["openmp"]["median"] / found["two tasks"]["median"]
     return {**found, "of_openmp": ratio, "right": total == 4.0 * floats}
 
@@ -199,7 +200,7 @@ def first_use(rounds: int) -> dict[str, Any]:
         "import pickle, sys, time, numpy; f = pickle.load(sys.stdin.buffer); "
         "t = time.perf_counter(); f(3); print(time.perf_counter() - t)"
     )
-    call = pickle.dumps(SPIN.body.fun)  # type: ignore[union-attr]
+    call = pickle.dumps(SPIN.body.fun)
     took: dict[str, list[float]] = {"compiled": [], "cached": []}
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:

@@ -59,10 +59,9 @@ def cxx(  # noqa: PLR0913 - options of a task, all by keyword
     threads run meanwhile. In a slice with workers="process" a crash ends a worker alone.
     Raises WiringError for a port that it cannot have, or a source that cannot be read.
     """
-    title = name or (entry if isinstance(entry, str) else "cxx")
+    title = name or str(entry)
     where = f"cxx {title!r}"
-    if not isinstance(entry, str) or not entry.isidentifier():
-        raise WiringError(f"{where}: entry={brief_repr(entry)}; expected the name of a function")
+    _check_entry(where, entry)
     ports = native_ports(where, inputs, outputs)
     _check_count(where, ports)
     code = _source(where, source, language, flags)
@@ -77,6 +76,11 @@ def cxx(  # noqa: PLR0913 - options of a task, all by keyword
         requeue=requeue,
         cache=cache,
     )
+
+
+def _check_entry(where: str, entry: object) -> None:
+    if not isinstance(entry, str) or not entry.isidentifier():
+        raise WiringError(f"{where}: entry={brief_repr(entry)}; expected the name of a function")
 
 
 def _check_count(where: str, ports: NativePorts) -> None:

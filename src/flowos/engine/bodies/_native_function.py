@@ -59,7 +59,7 @@ class NativeFunction:
     def _loaded(self) -> Callable[..., Any]:
         ports = self.ports
         firsts = {name: _extent(places[0]) for name, places, _ in ports.extents}
-        return native_call(
+        call: Callable[..., Any] = native_call(
             _address(library_of(self.code), self.entry, self.code.name),
             "".join(map(_kind, ports.inputs)),
             [(firsts[n], _extent(p)) for n, places, _ in ports.extents for p in places],
@@ -68,6 +68,7 @@ class NativeFunction:
             self._refuse,
             self._fail,
         )
+        return call
 
     def _refuse(self, values: Sequence[object]) -> None:
         self.ports.sizes(values)
