@@ -154,7 +154,9 @@ class Array(PortType):
         return None if good else _not_a(self.name, value)
 
     def quick(self) -> Predicate:
-        check, fits, dtype = self.check, _shape_test(self.shape), self.dtype
+        check, dtype, shape = self.check, self.dtype, self.shape
+        numbers = [type(extent) is int for extent in shape or ()]
+        whole, axes = all(numbers), None if shape is None or any(numbers) else len(shape)
         ndarray: Any = None
 
         def good(value: Any) -> bool:
@@ -162,9 +164,13 @@ class Array(PortType):
             if ndarray is None and _is_array(value):
                 ndarray = sys.modules["numpy"].ndarray
                 dtype = dtype and _dtype_called(dtype)
-            if type(value) is ndarray and (dtype is None or value.dtype == dtype) and fits(value):
+            if type(value) is not ndarray or (dtype is not None and value.dtype != dtype):
+                return check(value) is None
+            if axes is not None:
+                return bool(value.ndim == axes)
+            if shape is None:
                 return True
-            return check(value) is None
+            return bool(value.shape == shape) if whole else _fits(shape, value.shape)
 
         return good
 
@@ -205,18 +211,6 @@ def _fits(shape: Shape, given: Shape) -> bool:
         if wanted != extent and type(wanted) is int:
             return False
     return True
-
-
-def _shape_test(shape: Shape | None) -> Callable[[Any], bool]:
-    """Whether an array has this shape."""
-    if shape is None:
-        return lambda _: True
-    if all(type(extent) is int for extent in shape):
-        return lambda array: bool(array.shape == shape)
-    if not any(type(extent) is int for extent in shape):
-        count = len(shape)
-        return lambda array: bool(array.ndim == count)
-    return lambda array: _fits(shape, array.shape)
 
 
 @cache
