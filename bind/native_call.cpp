@@ -15,6 +15,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -259,7 +260,7 @@ nb::object native_call(std::uintptr_t entry, std::string inputs,
   }
   const nb::module_ numpy = nb::module_::import_("numpy");
   auto plan = std::make_unique<Plan>();
-  plan->entry = reinterpret_cast<void*>(entry);
+  plan->entry = std::bit_cast<void*>(entry);  // an address, as ctypes has it
   plan->inputs = std::move(inputs);
   plan->equal = std::move(equal);
   plan->lengths = std::move(lengths);
