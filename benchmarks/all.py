@@ -12,6 +12,7 @@ HERE = Path(__file__).parent
 NAMES = (
     "engine",
     "workers",
+    "engines",
     "slices",
     "kept_results",
     "programs",

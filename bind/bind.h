@@ -8,4 +8,5 @@ void bind_cpu(nanobind::module_& m);
 void bind_decoder(nanobind::module_& m);
 void bind_errors(nanobind::module_& m);
 void bind_feeder(nanobind::module_& m);
+void bind_native_call(nanobind::module_& m);
 void bind_solver(nanobind::module_& m);

@@ -10,5 +10,6 @@ NB_MODULE(_native, m) {
   bind_cpu(m);
   bind_decoder(m);
   bind_feeder(m);
+  bind_native_call(m);
   bind_solver(m);
 }

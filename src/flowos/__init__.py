@@ -66,6 +66,7 @@ _FACE: dict[str, tuple[str, str]] = {
     "Solver": ("flowos.solver", "Solver"),
     "as_completed": ("flowos.engine", "as_completed"),
     "attach": ("flowos.operations._attach", "attach"),
+    "cxx": ("flowos.engine", "cxx"),
     "decode": ("flowos.feeder", "decode"),
     "environment": ("flowos.operations.environment", "environment"),
     "kernels": ("flowos.kernels", ""),

@@ -11,6 +11,7 @@ from flowos.operations.feed import serve_metrics as serve_metrics
 from flowos.operations.publish import publish as publish
 from flowos import kernels as kernels
 from flowos.engine import as_completed as as_completed
+from flowos.engine import cxx as cxx
 from flowos.feeder import Feed as Feed
 from flowos.feeder import Peers as Peers
 from flowos.feeder import decode as decode
@@ -68,7 +69,9 @@ bytes_: TypeAlias = bytes
 File: TypeAlias = Path
 any_: TypeAlias = Any
 
-def array(dtype: object = None, shape: int | tuple[int | None, ...] | None = None) -> _PortType: ...
+def array(
+    dtype: object = None, shape: int | str | tuple[int | str | None, ...] | None = None
+) -> _PortType: ...
 
 slice = _slice
 

@@ -446,6 +446,13 @@ class Feeder:
     def fail(self, id: int, why: str) -> None:
         """Reports that a pulled sample cannot be fetched."""
 
+native_call_arguments: int = 32
+
+def native_call(entry: int, inputs: str, equal: Sequence[tuple[tuple[int, int], tuple[int, int]]], lengths: Sequence[tuple[int, int]], outputs: Sequence[tuple[object, Sequence[tuple[int, int]]]], refuse: object, failed: object) -> Any:
+    """
+    A function that calls what lies at the address `entry` with the values of its inputs, and returns its outputs. inputs: of each a letter, i(nteger), d(ouble), f(loat), a(rray). An extent is (input, axis), (input, -1) for its value, or (-1, size). equal: pairs of extents; where two differ or are below 0, refuse(values) is called, which raises. lengths: extents that are passed. outputs: dtype and shape of each, () for a scalar. failed(code) is called where it does not return 0, and raises.
+    """
+
 class SolverInfo:
     """Result of an iteration."""
 

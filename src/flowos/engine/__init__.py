@@ -26,6 +26,7 @@ _PARTS = {
     "devices._device_file": "owner_words",
     "devices._found": "state_of",
     "devices._held_device": "HeldDevice",
+    "bodies._cxx": "cxx",
     "cloud._machines": "Machines",
     "cloud._open_cloud": "open_cloud",
     "environments._disk_cache": "cached keep",
@@ -140,6 +141,7 @@ if TYPE_CHECKING:
     from flowos.engine.devices._held_device import (
         HeldDevice as HeldDevice,
     )
+    from flowos.engine.bodies._cxx import cxx as cxx
     from flowos.engine.cloud._machines import (
         Machines as Machines,
     )

@@ -6,7 +6,7 @@ from flowos._lazy import lazily
 
 _PARTS = {
     "_baseline": "Baseline BaselineNumber MachineKind",
-    "_bodies": "Captured Command Gang In Out PortSpec Python Word",
+    "_bodies": "Captured Command Gang In NativeCode Out PortSpec Python Word",
     "_cloud": (
         "ActionKind Cloud CloudAction CloudDriver CloudRefusal RefusalKind Vm VmOrder tag_values"
     ),
@@ -25,6 +25,7 @@ _PARTS = {
         "SolveError StoreError TaskFailed TimeLimitExceeded UsageError ValueRefused WiringError "
         "WorkerLost"
     ),
+    "_extents": "Extents Place PortMisfit bind_extents",
     "_facts": (
         "Blas Cache Compiler CudaDevice Facts FileSystemFacts LogicalCpu Memory Missing Mpi "
         "NumaNode Tool Tried"
@@ -37,9 +38,10 @@ _PARTS = {
         "Image ImageConfig Killed Launch Lost Needs NotStarted Outcome Pairs RuntimeFailed Usage "
         "with_choices"
     ),
+    "_native_ports": "NATIVE_DTYPES NativePorts dtype_of native_ports shape_of",
     "_ports": (
-        "Array DeviceArray File PortType any_ array bool_ brief_repr bytes_ float16 float32 "
-        "float64 int8 int16 int32 int64 str_ uint8 uint16 uint32 uint64"
+        "Array DeviceArray File Floating PortType any_ array bool_ brief_repr bytes_ float16 "
+        "float32 float64 int8 int16 int32 int64 str_ uint8 uint16 uint32 uint64"
     ),
     "_pool": "LOCAL Ask NodeInfo Pool PoolKind Price StorageTier Topology",
     "_pool_use": "PoolStorage PoolUser StorageSpeed",
@@ -56,12 +58,17 @@ _PARTS = {
         "Settings cloud_fields fpga_fields pool_fields read_settings settings_schema size_fields"
     ),
     "_slice_record": "HeldNode SliceAccounts SliceEvent SliceRecord SliceState",
+    "_source_code": (
+        "SourceCode counted first_error headers_of is_source_text language_of misses_c_abi "
+        "quoted_includes"
+    ),
     "_suite": (
         "FigurePart Paper PaperFigure PaperSuite PublishedMachine PublishedNumber SuiteStep"
     ),
     "_task_log": "LoggedTask SliceLog",
     "_vm_size": "Promise VmSize",
     "_waiting_task": "WaitingTask",
+    "_wiring": "needs_of",
 }
 
 if TYPE_CHECKING:
@@ -75,6 +82,7 @@ if TYPE_CHECKING:
         Command as Command,
         Gang as Gang,
         In as In,
+        NativeCode as NativeCode,
         Out as Out,
         PortSpec as PortSpec,
         Python as Python,
@@ -157,6 +165,12 @@ if TYPE_CHECKING:
         WiringError as WiringError,
         WorkerLost as WorkerLost,
     )
+    from flowos.model._extents import (
+        Extents as Extents,
+        Place as Place,
+        PortMisfit as PortMisfit,
+        bind_extents as bind_extents,
+    )
     from flowos.model._facts import (
         Blas as Blas,
         Cache as Cache,
@@ -218,6 +232,13 @@ if TYPE_CHECKING:
         Usage as Usage,
         with_choices as with_choices,
     )
+    from flowos.model._native_ports import (
+        NATIVE_DTYPES as NATIVE_DTYPES,
+        NativePorts as NativePorts,
+        dtype_of as dtype_of,
+        native_ports as native_ports,
+        shape_of as shape_of,
+    )
     from flowos.model._pool import (
         LOCAL as LOCAL,
         Ask as Ask,
@@ -231,6 +252,7 @@ if TYPE_CHECKING:
     from flowos.model._ports import (
         Array as Array,
         DeviceArray as DeviceArray,
+        Floating as Floating,
         File as File,
         PortType as PortType,
         any_ as any_,
@@ -313,6 +335,16 @@ if TYPE_CHECKING:
         SliceRecord as SliceRecord,
         SliceState as SliceState,
     )
+    from flowos.model._source_code import (
+        SourceCode as SourceCode,
+        counted as counted,
+        first_error as first_error,
+        headers_of as headers_of,
+        is_source_text as is_source_text,
+        language_of as language_of,
+        misses_c_abi as misses_c_abi,
+        quoted_includes as quoted_includes,
+    )
     from flowos.model._suite import (
         FigurePart as FigurePart,
         Paper as Paper,
@@ -329,6 +361,9 @@ if TYPE_CHECKING:
     from flowos.model._vm_size import (
         Promise as Promise,
         VmSize as VmSize,
+    )
+    from flowos.model._wiring import (
+        needs_of as needs_of,
     )
     from flowos.model._waiting_task import (
         WaitingTask as WaitingTask,

@@ -1,4 +1,4 @@
-"""Bodies of a task: a Python function, a command line, or the ranks of an MPI program."""
+"""Bodies of a task: a function, a command line, or the ranks of an MPI program."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -50,6 +50,16 @@ class Python:
     fun: Callable[..., Any]
     limit_seconds: float | None = None
     keywords: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NativeCode(Python):
+    """A function in another language, on an engine such as "cpu" or "opencl".
+
+    `fun` takes the values of the inputs, and raises PortMisfit where their extents disagree.
+    """
+
+    engine: str = "cpu"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,10 +16,9 @@ from flowos.model._graph import (
     creation_order,
     flow_input,
     flow_output,
-    unused_name,
 )
 from flowos.model._ports import PortType, any_, bool_, brief_repr
-from flowos.model._wiring import bind_arguments
+from flowos.model._wiring import bind_arguments, unused_name
 
 MAX_DEPTH = 64
 _Bound = tuple[Flow, tuple[int, ...]]

@@ -10,25 +10,29 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Union
 
-from flowos.model._bodies import Command, Gang, PortSpec, Python
+from flowos.model._bodies import Command, Gang, NativeCode, PortSpec, Python
 from flowos.model._drawing import dot, shortened, svg
 from flowos.model._errors import ValueRefused, WiringError
+from flowos.model._extents import Extents, named_extents
 from flowos.model._flow_views import Named, flow_graph, flow_text
 from flowos.model._hints import port_type
 from flowos.model._launch import Needs
-from flowos.model._ports import PortType, brief_repr
+from flowos.model._ports import Array, brief_repr
 from flowos.model._wiring import (
     bind_arguments,
     bind_call,
     check_body,
     check_options,
     check_ports,
+    flat,
     is_name,
+    known_sizes,
+    refuse_equal_names,
+    unused_name,
 )
 
 _DRAWN = 200
 """Notebooks draw flows of up to this many tasks; larger ones are shown as text."""
-
 
 creation_order: Iterator[int] = itertools.count()
 """A call is created after everything that it is wired to."""
@@ -41,7 +45,7 @@ class Task:
     """A unit of work that is wired into a flow by calling it with ports.
 
     defaults: (input, constant if a call does not give it) pairs. retries, requeue, cache: see
-    `task`.
+    `task`. extents: the named ones of its arrays, on which its ports have to agree.
     """
 
     name: str
@@ -53,6 +57,7 @@ class Task:
     retries: int = 0
     requeue: bool = True
     cache: bool | str | None = None
+    extents: Extents = field(init=False, default=())
 
     def __post_init__(self) -> None:
         if not is_name(self.name):
@@ -65,6 +70,13 @@ class Task:
         check_options(self.name, self.retries, self.requeue, self.cache)
         if isinstance(self.body, (Python, Command, Gang)):
             check_body(self.name, self.body, self.inputs, self.outputs)
+        if isinstance(self.body, Python):
+            object.__setattr__(self, "extents", named_extents(self.inputs, self.outputs))
+
+    @property
+    def checked_extents(self) -> Extents:
+        """Those that are checked around its body; a native one looks at its arrays anyway."""
+        return () if isinstance(self.body, NativeCode) else self.extents
 
     @property
     def fusable(self) -> bool:
@@ -76,7 +88,8 @@ class Task:
         """Wire the task: its output port, or a tuple of them. Raises WiringError for a misfit."""
         given = bind_call(self.name, self.inputs, arguments, named, self.defaults, self.body)
         call = Call(self, tuple(map(_argument, itertools.repeat(self), self.inputs, given)))
-        ports = tuple(_new_port(spec, call, i) for i, spec in enumerate(self.outputs))
+        sizes = call.known_sizes
+        ports = tuple(_output_port(call, i, sizes) for i in range(len(self.outputs)))
         return ports[0] if len(ports) == 1 else ports
 
     def __repr__(self) -> str:
@@ -95,6 +108,14 @@ class Call:
     task: Task
     arguments: tuple["Port | Constant", ...]
     number: int = field(default_factory=lambda: next(creation_order))
+
+    @property
+    def known_sizes(self) -> dict[str, int]:
+        """Of named extents, before a run. Raises WiringError if its arguments disagree."""
+        if not self.task.extents:
+            return {}
+        given = [a.value if isinstance(a, Constant) else a.spec.type for a in self.arguments]
+        return known_sizes(self.task.name, self.task.extents, given)
 
     def __reduce__(self) -> tuple[object, ...]:
         """A copy is created after the things it is wired to, and gets a number of its own."""
@@ -270,7 +291,7 @@ def _rewired(
             return ports[place]
         if isinstance(place, tuple):
             call = calls[place[0]]
-            return _new_port(call.task.outputs[place[1]], call, place[1])
+            return _output_port(call, place[1], call.known_sizes)
         return place
 
     for task, places in wired:
@@ -291,7 +312,7 @@ def flow_input(name: str, type: object) -> Port:
     """An input of the flows that use it. `run(*values)` binds inputs in creation order."""
     if not is_name(name):
         raise WiringError(f"flow_input: its name is a text, given {brief_repr(name)}")
-    return _new_input(name, port_type(f"flow_input {name!r}", type))
+    return _new_port(PortSpec(name, port_type(f"flow_input {name!r}", type)), None, 0)
 
 
 def flow_output(*ports: Any, name: str = "flow") -> "Flow":
@@ -300,25 +321,28 @@ def flow_output(*ports: Any, name: str = "flow") -> "Flow":
     Raises WiringError if two of its inputs have one name, or if a port belongs to another flow that
     this flow uses as a task.
     """
-    outputs = tuple(_flat(ports))
+    outputs = tuple(flat(ports))
     if not outputs:
         raise WiringError("flow_output: give at least one port")
     for given in outputs:
         if not isinstance(given, Port):
             raise WiringError(f"flow_output: expected ports, given {brief_repr(given)}")
     calls, inputs = _reach(outputs)
-    _refuse_equal_names(inputs)
+    refuse_equal_names(port.spec.name for port in inputs)
     inside = frozenset().union(*(flow.nodes for c in calls for flow in _inner(c.task.body)))
     _refuse_inner(calls, inputs, inside)
     return Flow(name, inputs, outputs, calls, inside.union(calls, inputs))
 
 
-def _new_input(name: str, type_: PortType) -> Port:
-    return _new_port(PortSpec(name, type_), None, 0)
-
-
 def _new_port(spec: PortSpec, call: Call | None, index: int) -> Port:
     return Port(spec, call, index, next(creation_order))
+
+
+def _output_port(call: Call, index: int, sizes: Mapping[str, int]) -> Port:
+    spec = call.task.outputs[index]
+    if sizes and isinstance(spec.type, Array):
+        spec = PortSpec(spec.name, spec.type.with_sizes(sizes))
+    return _new_port(spec, call, index)
 
 
 def _argument(task: Task, spec: PortSpec, given: object) -> Port | Constant:
@@ -341,22 +365,6 @@ def _has_port(values: tuple[object, ...]) -> bool:
     return any(isinstance(v, Port) for v in values)
 
 
-def unused_name(name: str, taken: set[str]) -> str:
-    unique, count = name, 1
-    while unique in taken:
-        count += 1
-        unique = f"{name}#{count}"
-    return unique
-
-
-def _flat(ports: Iterable[Any]) -> Iterator[Any]:
-    for port in ports:
-        if isinstance(port, (tuple, list)):
-            yield from _flat(port)
-        else:
-            yield port
-
-
 def _reach(outputs: Iterable[Port]) -> tuple[tuple[Call, ...], tuple[Port, ...]]:
     """Calls and inputs that the outputs depend on, each in creation order."""
     calls: set[Call] = set()
@@ -373,14 +381,6 @@ def _reach(outputs: Iterable[Port]) -> tuple[tuple[Call, ...], tuple[Port, ...]]
         tuple(sorted(calls, key=lambda c: c.number)),
         tuple(sorted(inputs, key=lambda p: p.number)),
     )
-
-
-def _refuse_equal_names(inputs: Iterable[Port]) -> None:
-    seen: set[str] = set()
-    for port in inputs:
-        if port.spec.name in seen:
-            raise WiringError(f"two inputs of the flow are named {port.spec.name!r}: rename one")
-        seen.add(port.spec.name)
 
 
 def _refuse_inner(

@@ -4,8 +4,9 @@ import math
 import reprlib
 import struct
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 Predicate = Callable[[object], bool]
@@ -134,21 +135,56 @@ class FilePath(PortType):
         return None
 
 
+Shape = tuple[int | str | None, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Array(PortType):
-    """A NumPy array in native byte order. None matches any dtype, any shape, or any extent."""
+    """A NumPy array in native byte order. None matches any dtype, any shape, or any extent.
+
+    An extent with a name matches any, too: that the ports of a task agree on it is checked where
+    the task runs, see `_extents`.
+    """
 
     dtype: str | None
-    shape: tuple[int | None, ...] | None
+    shape: Shape | None
 
     def check(self, value: object) -> str | None:
         good = _is_array(value) and self._matches(value)
         return None if good else _not_a(self.name, value)
 
+    def quick(self) -> Predicate:
+        check, dtype, shape = self.check, self.dtype, self.shape
+        numbers = [type(extent) is int for extent in shape or ()]
+        whole, axes = all(numbers), None if shape is None or any(numbers) else len(shape)
+        ndarray: Any = None
+
+        def good(value: Any) -> bool:
+            nonlocal dtype, ndarray
+            if ndarray is None and _is_array(value):
+                ndarray = sys.modules["numpy"].ndarray
+                dtype = dtype and _dtype_called(dtype)
+            if type(value) is not ndarray or (dtype is not None and value.dtype != dtype):
+                return check(value) is None
+            if axes is not None:
+                return bool(value.ndim == axes)
+            if shape is None:
+                return True
+            return bool(value.shape == shape) if whole else _fits(shape, value.shape)
+
+        return good
+
     def _matches(self, value: Any) -> bool:
-        if self.dtype is not None and not (value.dtype.name == self.dtype and value.dtype.isnative):
+        if self.dtype is not None and value.dtype != _dtype_called(self.dtype):
             return False
         return self.shape is None or _fits(self.shape, value.shape)
+
+    def with_sizes(self, sizes: Mapping[str, int]) -> "Array":
+        """The type with the sizes of named extents that are known."""
+        if not any(extent in sizes for extent in self.shape or ()):
+            return self
+        shape = tuple(sizes.get(e, e) if isinstance(e, str) else e for e in self.shape or ())
+        return replace(self, name=_array_name(self.dtype, shape), shape=shape)
 
     def accepts(self, given: PortType) -> bool:
         if not isinstance(given, Array) or self.dtype not in (None, given.dtype):
@@ -168,10 +204,19 @@ class DeviceArray(Array):
         return None if self._matches(value) else _not_a(self.name, value)
 
 
-def _fits(shape: tuple[int | None, ...], given: tuple[int | None, ...]) -> bool:
-    return len(shape) == len(given) and all(
-        a is None or a == b for a, b in zip(shape, given, strict=True)
-    )
+def _fits(shape: Shape, given: Shape) -> bool:
+    if len(shape) != len(given):
+        return False
+    for wanted, extent in zip(shape, given):  # noqa: B905 - each array is asked
+        if wanted != extent and type(wanted) is int:
+            return False
+    return True
+
+
+@cache
+def _dtype_called(name: str) -> Any:
+    """To be asked for its name, a dtype takes sixty times as long as to be compared."""
+    return sys.modules["numpy"].dtype(name)
 
 
 def _integer(bits: int) -> Integer:
@@ -208,19 +253,33 @@ _DTYPES = frozenset(
 _PYTHON_DTYPES = {int: "int64", float: "float64", bool: "bool", complex: "complex128"}
 
 
-def array(dtype: object = None, shape: int | tuple[int | None, ...] | None = None) -> Array:
+def array(dtype: object = None, shape: int | str | Shape | None = None) -> Array:
     """An array port. array(float64, (None, 3)): any number of rows of 3; None matches any.
 
     dtype: a port type (float64), a name ("complex128"), or NumPy's type or dtype.
+    shape: a name stands for an extent that is the same in all ports of one task, such as ("n", 3).
+    An integer input of that name is that extent. In a list or another port it says nothing.
     """
     name = None if dtype is None else _dtype_name(dtype)
-    extents = (shape,) if isinstance(shape, int) else shape
+    extents = (shape,) if isinstance(shape, (int, str)) else shape
     if extents is not None:
         extents = tuple(extents)
-        if not all(n is None or (type(n) is int and n >= 0) for n in extents):
-            raise TypeError(f"array shape {shape!r}: expected non-negative ints, None for any")
-    words = "any" if extents is None else str(extents).replace("None", "any")
-    return Array(f"array({name or 'any'}, {words})", name, extents)
+        if not all(map(_is_extent, extents)):
+            raise TypeError(
+                f"array shape {shape!r}: expected non-negative ints, names, None for any"
+            )
+    return Array(_array_name(name, extents), name, extents)
+
+
+def _array_name(dtype: str | None, shape: Shape | None) -> str:
+    words = "any" if shape is None else str(shape).replace("None", "any")
+    return f"array({dtype or 'any'}, {words})"
+
+
+def _is_extent(given: object) -> bool:
+    if isinstance(given, str):
+        return given.isidentifier()
+    return given is None or (type(given) is int and given >= 0)
 
 
 def _dtype_name(dtype: object) -> str:

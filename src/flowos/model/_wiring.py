@@ -1,10 +1,12 @@
 """Checks of wiring: names, ports, command lines, and the arguments of a call."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from flowos.model._bodies import Command, Gang, In, Out, PortSpec, Python
 from flowos.model._errors import FlowosError, WiringError
+from flowos.model._extents import Extents, PortMisfit, known_extents
 from flowos.model._launch import Needs, with_choices
 from flowos.model._ports import (
     File,
@@ -84,6 +86,39 @@ def _check_command(
             raise WiringError(
                 f"command {task!r}: Out({port.name!r}) has to be a File with a plain name"
             )
+
+
+def unused_name(name: str, taken: set[str]) -> str:
+    unique, count = name, 1
+    while unique in taken:
+        count += 1
+        unique = f"{name}#{count}"
+    return unique
+
+
+def flat(ports: Iterable[Any]) -> Iterator[Any]:
+    for port in ports:
+        if isinstance(port, (tuple, list)):
+            yield from flat(port)
+        else:
+            yield port
+
+
+def refuse_equal_names(inputs: Iterable[str]) -> None:
+    """Raises WiringError if two inputs of a flow have one name."""
+    seen: set[str] = set()
+    for name in inputs:
+        if name in seen:
+            raise WiringError(f"two inputs of the flow are named {name!r}: rename one")
+        seen.add(name)
+
+
+def known_sizes(task: str, extents: Extents, arguments: Sequence[object]) -> dict[str, int]:
+    """As `known_extents`. Raises WiringError if two arguments disagree."""
+    try:
+        return known_extents(extents, arguments)
+    except PortMisfit as misfit:
+        raise WiringError(f"task {task!r}, {misfit}") from None
 
 
 def check_options(task: str, retries: object, requeue: object, cache: object) -> None:

@@ -146,7 +146,7 @@ def test_an_unknown_dtype_is_refused_where_it_is_written(dtype: object) -> None:
 
 @pytest.mark.parametrize("shape", [(-1,), (1.5,), (True,)])
 def test_a_wrong_shape_is_refused_where_it_is_written(shape: tuple[int, ...]) -> None:
-    with pytest.raises(TypeError, match="expected non-negative ints, None for any"):
+    with pytest.raises(TypeError, match="expected non-negative ints, names, None for any"):
         array(None, shape)
 
 

@@ -1,8 +1,19 @@
-"""Errors in words; calls by keyword. Standard library only: each worker is sent this file."""
+"""Errors in words; how a task's function is called. Each worker is sent this file."""
 
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from flowos.model._extents import OUR_FRAMES, Extents, PortMisfit, with_extents
+
+Calling = tuple[Sequence[str], Extents]
+"""Names of the inputs that are given by keyword; the extents that are checked."""
+
+
+def as_called(fun: Callable[..., Any], calling: Calling) -> Callable[..., Any]:
+    """The function for values by position alone, whose named extents are checked."""
+    names, extents = calling
+    return with_extents(by_keyword(fun, names), extents)
 
 
 def by_keyword(fun: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
@@ -18,9 +29,18 @@ def by_keyword(fun: Callable[..., Any], names: Sequence[str]) -> Callable[..., A
 def trace_of_task(error: BaseException) -> types.TracebackType | None:
     """From the task's own first frame on, without those of whatever called it."""
     trace = error.__traceback__ and error.__traceback__.tb_next
-    if trace is not None and trace.tb_frame.f_globals is globals():
+    while trace is not None and _is_ours(trace.tb_frame.f_globals):
         trace = trace.tb_next
     return trace
+
+
+def _is_ours(module: dict[str, Any]) -> bool:
+    return module is globals() or OUR_FRAMES in module
+
+
+def is_misfit(error: BaseException) -> bool:
+    """Whether a port refuses what a task was given or gave."""
+    return isinstance(error, PortMisfit)
 
 
 def line(error: BaseException) -> str:

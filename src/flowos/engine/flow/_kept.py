@@ -53,4 +53,5 @@ def _declared_bytes(stage: Stage, slot: int) -> int:
     if not isinstance(port, Array) or port.dtype is None or port.shape is None:
         return 0
     bits = "".join(filter(str.isdigit, port.dtype)) or "8"
-    return int(bits) // 8 * math.prod(extent or 0 for extent in port.shape)
+    extents = (extent if isinstance(extent, int) else 0 for extent in port.shape)
+    return int(bits) // 8 * math.prod(extents)

@@ -7,10 +7,19 @@ from threading import get_ident
 from typing import Any
 
 from flowos.engine.flow._control import NotDone, as_result, choose, repeat
-from flowos.engine.flow._errors import by_keyword, trace_of_task
-from flowos.engine.flow._failures import in_round, not_done, output_refused, task_failed
+from flowos.engine.flow._errors import as_called, trace_of_task
+from flowos.engine.flow._failures import in_round, not_done, output_refused, refused, task_failed
 from flowos.engine.flow._files import present
-from flowos.model import Cancelled, Cond, File, FlowosError, Loop, Python, brief_repr
+from flowos.model import (
+    Cancelled,
+    Cond,
+    File,
+    FlowosError,
+    Loop,
+    PortMisfit,
+    Python,
+    brief_repr,
+)
 from flowos.plan import Stage, Step
 
 _Function = Callable[..., Any]
@@ -80,7 +89,7 @@ def _operation(step: Step, halt: int) -> _Operation:
     good = step.task.outputs[0].type.quick() if plain else _never
     body = step.task.body
     if isinstance(body, Python):
-        fun: _Function = by_keyword(body.fun, body.keywords)
+        fun: _Function = as_called(body.fun, (body.keywords, step.task.checked_extents))
         return fun, _pick(step.inputs), step.outputs[0], good, step
     fun = partial(_choose if isinstance(body, Cond) else _repeat, step, _compiled(step))
     return fun, _pick((*step.inputs, halt)), step.outputs[0], good, step
@@ -162,5 +171,7 @@ def _refused(step: Step, frame: list[object], complaint: str) -> FlowosError:
 
 
 def _failed(step: Step, frame: list[object], error: BaseException) -> FlowosError:
+    if isinstance(error, PortMisfit):
+        return refused(step.label, str(error))
     error.with_traceback(trace_of_task(error))
     return task_failed(step.label, step.task.inputs, [frame[i] for i in step.inputs], error)

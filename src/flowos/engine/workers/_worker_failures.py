@@ -98,6 +98,10 @@ def _refused(step: Step, shown: list[str], port: int | None, complaint: str) -> 
     return output_refused(step.label, step.task.inputs, shown, what)
 
 
+def _misfit(step: Step, complaint: str) -> FlowosError:
+    return refused(step.label, complaint)
+
+
 def _unsendable(step: Step, port: int, why: str) -> FlowosError:
     name = step.task.outputs[port].name
     return refused(step.label, f"output {name!r}: cannot leave its worker process: {why}")
@@ -110,6 +114,7 @@ def _unreadable(step: Step, why: str) -> FlowosError:
 _KINDS: dict[str, Callable[..., FlowosError]] = {
     "raised": _raised,
     "refused": _refused,
+    "misfit": _misfit,
     "unsendable": _unsendable,
     "unreadable": _unreadable,
     "not done": not_done,

@@ -32,6 +32,7 @@ OWNER_SHIFT = 40
 _MODULES = (
     ("flowos.model", "_ports"),
     ("flowos.model", "_composite_ports"),
+    ("flowos.model", "_extents"),
     ("flowos.engine.flow", "_errors"),
     ("flowos.engine.flow", "_files"),
     ("flowos.engine.flow", "_control"),

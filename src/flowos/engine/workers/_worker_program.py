@@ -21,7 +21,7 @@ class WorkerProgram:
 
     functions, with the label of the first task that uses each; types: port types of results.
     stages: number -> (empty registers, steps, returns, stays), where a step is (function, inputs,
-    outputs, types, keywords). Instead of a function, a cond has (takes, flows) and a loop (state,
+    outputs, types, calling). Instead of a function, a cond has (takes, flows) and a loop (state,
     max_rounds, until, flows), where a flow is (number of its first step, constants, steps,
     returns). stays: workers may get its results again. steps: those of each stage by their numbers,
     first its own, then those within.
@@ -137,7 +137,8 @@ class WorkerProgram:
             function: Any = self._number(body.fun, self.functions)
             if function == len(self.labels):
                 self.labels.append(step.label)
-            return function, step.inputs, step.outputs, types, body.keywords
+            calling = body.keywords, step.task.checked_extents
+            return function, step.inputs, step.outputs, types, calling
         around = (*around, number) if isinstance(body, Loop) else around
         flows = [self._flow(step, stage, placed, around) for stage in step.inner]
         if isinstance(body, Cond):

@@ -185,8 +185,7 @@ class Worker:
         self, path: list[str | None], functions: dict[int, Any], types: bytes, new: dict[int, Any]
     ) -> dict[int, str]:
         sys.path[:] = [p for word in path for p in (OWN_PATH if word is None else [word])]
-        engine = "flowos.engine"
-        _stand_in_for("flowos", "flowos.model", engine, f"{engine}.flow", f"{engine}.workers")
+        _stand_in_for("flowos", ".model", ".engine", ".engine.flow", ".engine.workers")
         problems: dict[int, str] = {}
         for number, source in functions.items():
             try:
@@ -201,14 +200,14 @@ class Worker:
         return problems
 
     def _operation(self, known: Any, step: Sequence[Any], number: int) -> tuple[Any, ...]:
-        fun, inputs, outputs, types, keywords = step
+        fun, inputs, outputs, types, calling = step
         kinds = [known[i] for i in types]
         plain = len(kinds) == 1 and not isinstance(kinds[0], self.ports.FilePath)
         good = kinds[0].quick() if plain else (lambda _: False)
         if isinstance(fun, tuple):
             call = self.inside.function(known, number, *fun)
         else:
-            call = self.errors.by_keyword(self.functions[fun], keywords)
+            call = self.errors.as_called(self.functions[fun], calling)
         return call, inputs, outputs[0], good, outputs, kinds
 
     def _run(
@@ -328,6 +327,8 @@ class Worker:
         """Of an exception: itself or None where it cannot cross, one line, place, traceback."""
         if isinstance(error, Refused):
             return "refused", given, *error.args
+        if self.errors.is_misfit(error):
+            return "misfit", str(error)
         import traceback  # only a failure pays for it
 
         trace = self.errors.trace_of_task(error)
@@ -361,11 +362,11 @@ class Worker:
             registers[give] = value
 
 
-def _stand_in_for(*packages: str) -> None:
+def _stand_in_for(top: str, *within: str) -> None:
     """To find flowos.model._ports by its name, pickle wants the packages above it."""
-    if packages[0] in sys.modules or importlib.util.find_spec(packages[0]) is not None:
+    if top in sys.modules or importlib.util.find_spec(top) is not None:
         return
-    for name in packages:
+    for name in (top, *(top + each for each in within)):
         module = sys.modules[name] = types.ModuleType(name)
         module.__path__ = []
         module.__getattr__ = _not_installed  # type: ignore[method-assign]

@@ -1,0 +1,115 @@
+"""Source code of a body in C, C++ or Fortran: what a person gave, and how it is compiled."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Literal
+
+Language = Literal["c", "c++", "fortran"]
+
+_SUFFIXES: dict[str, Language] = {
+    **dict.fromkeys((".c",), "c"),
+    **dict.fromkeys((".cpp", ".cc", ".cxx", ".c++", ".C"), "c++"),
+    **dict.fromkeys((".f", ".for", ".f90", ".f95", ".f03", ".f08", ".F", ".F90"), "fortran"),
+}
+_DEFAULTS: dict[Language, tuple[str, ...]] = {
+    "c": (),
+    "c++": ("-std=c++20",),
+    "fortran": (),
+}
+_ERROR = re.compile(r"(?P<where>[^\n]*?:\d+(:\d+)?): (fatal )?error: (?P<what>[^\n]*)")
+_FORTRAN_PLACE = re.compile(r"^(?P<where>[^\n]*:\d+:\d+):$", re.MULTILINE)
+_FORTRAN_ERROR = re.compile(r"^(Fatal )?Error: (?P<what>[^\n]*)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceCode:
+    """text: as it was when the task was made. path: of its file, "" if it was given as text.
+
+    headers: digests of the files that it includes by name in quotes, for results that are kept.
+    """
+
+    text: str
+    path: str
+    language: Language
+    flags: tuple[str, ...]
+    headers: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def suffix(self) -> str:
+        """Of the file that is compiled."""
+        own = PurePath(self.path).suffix
+        if own in _SUFFIXES:
+            return own
+        return {"c": ".c", "c++": ".cpp", "fortran": ".f90"}[self.language]
+
+    @property
+    def name(self) -> str:
+        """For people, in what a compiler complains of."""
+        return self.path or f"source{self.suffix}"
+
+    @property
+    def content(self) -> str:
+        """What is compiled: the text, which names its file for the compiler."""
+        line = "# 1" if self.language == "fortran" else "#line 1"
+        return f'{line} "{self.name}"\n{self.text}'
+
+    def command(self, compiler: str, file: str, library: str, headers: str) -> tuple[str, ...]:
+        """How `file` becomes a library; the names of what it includes are written to `headers`."""
+        folder = str(PurePath(self.path).parent) if self.path else "."
+        language = ("-cpp", "-I", folder) if self.language == "fortran" else ("-iquote", folder)
+        made = ("-O3", "-march=native", "-fPIC", "-shared", *_DEFAULTS[self.language])
+        return (
+            *(compiler, *made, *language, "-MMD", "-MF", headers),
+            *(file, "-o", library, *self.flags),
+        )
+
+
+def language_of(path: str) -> Language | None:
+    """By the suffix of a file; None if it says nothing."""
+    return _SUFFIXES.get(PurePath(path).suffix)
+
+
+def quoted_includes(text: str) -> list[str]:
+    """Names of the files that a source includes in quotes."""
+    return re.findall(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', text, re.MULTILINE)
+
+
+def first_error(said: str) -> str:
+    """The first error line of a compiler, else the last line that it wrote."""
+    found = _ERROR.search(said)
+    if found:
+        return f"{found['where']}: {found['what']}"
+    what, where = _FORTRAN_ERROR.search(said), _FORTRAN_PLACE.search(said)
+    if what and where:
+        return f"{where['where']}: {what['what']}"
+    lines = [line for line in said.splitlines() if line.strip()]
+    named = [line for line in lines if "error" in line or "undefined" in line] or lines[-1:]
+    return named[0].strip() if named else "it said nothing"
+
+
+def headers_of(rule: str) -> list[str]:
+    """The files that a rule of make names, as -MMD writes it, but for the source itself."""
+    words = rule.replace("\\\n", " ").partition(": ")[2]
+    names = re.findall(r"(?:\\ |\S)+", words)
+    return [name.replace("\\ ", " ") for name in names][1:]
+
+
+def misses_c_abi(entry: str, symbols: bytes) -> str:
+    """What to do where a library has the function under another name; "" if it has not."""
+    if f"_Z{len(entry)}{entry}".encode() in symbols:
+        return f'write extern "C" before {entry}, which C++ else gives another name'
+    if f"{entry.lower()}_".encode() in symbols:
+        return f"write bind(c, name='{entry}') after its arguments"
+    return ""
+
+
+def is_source_text(source: str) -> bool:
+    """Whether it is code, rather than a path: it has a line break, or a brace."""
+    return "\n" in source or "{" in source
+
+
+def counted(words: Sequence[str]) -> str:
+    """As a, b or c."""
+    return " or ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else words[0]
