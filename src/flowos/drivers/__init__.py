@@ -17,7 +17,8 @@ _PARTS = {
         " other_mpi wrong_mpirun"
     ),
     "_overlay": "in_overlay overlaid",
-    "_tables": "GUESTS LAUNCHERS RUNTIMES bind_for_us guest_named launcher_named runtime_named",
+    "_tables": "BOOTING GUESTS LAUNCHERS RUNTIMES bind_for_us guest_named launcher_named runtime_named",
+    "runtimes.qemu": "kernel_line",
 }
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
         overlaid as overlaid,
     )
     from flowos.drivers._tables import (
+        BOOTING as BOOTING,
         GUESTS as GUESTS,
         LAUNCHERS as LAUNCHERS,
         RUNTIMES as RUNTIMES,
@@ -87,6 +89,9 @@ if TYPE_CHECKING:
         guest_named as guest_named,
         launcher_named as launcher_named,
         runtime_named as runtime_named,
+    )
+    from flowos.drivers.runtimes.qemu import (
+        kernel_line as kernel_line,
     )
 else:
     __getattr__, __dir__, __all__ = lazily(__name__, _PARTS)

@@ -151,6 +151,8 @@ def prepare(
         job=options.get("job", ""),
     )
     _check(launch)
+    if runtime.traits.accelerator:
+        _check_bootable(launch, driver, session)
     if launch.ranks > 1 and not oversubscribe:
         _check_cpus(launch, session.cpu_count() * max(1, len(launch.nodes)))
     folder = session.run_folder()
@@ -182,6 +184,15 @@ def _check(launch: Launch) -> None:
         raise LaunchFailed(f"'{named}': folder {str(launch.cwd)!r} is no absolute path")
     if launch.limit_seconds is not None and not launch.limit_seconds > 0:
         raise LaunchFailed(f"'{named}': a time limit of {launch.limit_seconds} s is not above 0")
+
+
+def _check_bootable(launch: Launch, driver: Launcher, session: LaunchSession) -> None:
+    """A guest is a machine of its own, with no way to the others."""
+    words = f"'{launch.argv[0]}': {launch.env.label} boots on this machine alone"
+    if session.elsewhere:
+        raise LaunchFailed(f"{words}, not on nodes of a pool; use another runtime there")
+    if launch.ranks > 1 or driver.name != "direct":
+        raise LaunchFailed(f"{words}, without ranks of a gang; use another runtime for them")
 
 
 def _check_cpus(launch: Launch, have: int) -> None:

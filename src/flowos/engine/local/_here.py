@@ -18,7 +18,16 @@ if TYPE_CHECKING:  # `flowos exec` begins here: what it does not need is loaded 
     from flowos.engine.environments._mpi import MpiCheck
     from flowos.engine.launch._prepared import LaunchKeywords, PreparedLaunch, Stdin
     from flowos.engine.launch._running import RunningProcess
-    from flowos.model import Environment, Facts, Image, Launch, Outcome, Pairs, Usage
+    from flowos.model import (
+        Environment,
+        Facts,
+        Image,
+        Kernel,
+        Launch,
+        Outcome,
+        Pairs,
+        Usage,
+    )
 
 
 class Here:
@@ -175,6 +184,18 @@ class Here:
         from flowos.engine.environments._unpacked import remove_unpacked
 
         return remove_unpacked(digest)
+
+    def kernels(self) -> "tuple[Kernel, ...]":
+        """Those with which an image can be booted, by name."""
+        from flowos.engine.environments._kernels import kernels
+
+        return kernels()
+
+    def kernels_folder(self) -> Path:
+        """The library of kernels, which need not be there."""
+        from flowos.engine.environments._kernels import kernels_folder
+
+        return kernels_folder()
 
     def home(self) -> Path | None:
         """The home folder of this user; None where it is unknown."""
