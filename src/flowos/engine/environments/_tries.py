@@ -76,7 +76,8 @@ def _enter(way: Runtime, form: Form, session: LaunchSession) -> str:
 def _complaint(way: Runtime, image: Image, session: LaunchSession) -> str:
     env = Environment(image=image, runtime=way.name)
     env = booting(env, way.name, way.traits.accelerator, session)
-    launch = Launch(argv=("/flowos-init", "--version"), env=env, limit_seconds=LIMIT_SECONDS)
+    limit = None if env.boot else LIMIT_SECONDS  # a guest that hangs is ended by what started it
+    launch = Launch(argv=("/flowos-init", "--version"), env=env, limit_seconds=limit)
     running = prepare(launch, way, session).start()
     outcome = running.wait()
     if outcome.ok and outcome.stdout.startswith(b"flowos-init"):

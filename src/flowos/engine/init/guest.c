@@ -115,6 +115,7 @@ static void mount_own(void) {
   must_mount("proc", "/proc", "proc", 0, NULL);
   must_mount("sys", "/sys", "sysfs", 0, NULL);
   must_mount("dev", "/dev", "devtmpfs", 0, NULL);
+  while (open("/dev/null", O_RDWR) < STDERR_FILENO) continue; /* the kernel found no console */
 }
 
 /* The image under what is written in memory becomes the root. */
