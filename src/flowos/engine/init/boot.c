@@ -267,7 +267,8 @@ static int watch(struct host* host) {
     }
     bool died = waitpid(host->machine, &status, WNOHANG) == host->machine;
     if (died && host->output.ended && host->errors.ended)
-      return tell_failure(host, "died", WIFEXITED(status) ? WEXITSTATUS(status) : 0);
+      return tell_failure(host, "died",
+                          WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
     if (died) continue;
     double now = now_seconds();
     bool late = host->end_at > 0.0 && now >= host->end_at;
