@@ -94,7 +94,10 @@ def test_bare_adds_nothing() -> None:
 
 @pytest.mark.parametrize("name", ENTERING)
 def test_the_same_launch_gives_the_same_words_and_changes_nothing(name: str) -> None:
-    runtime, env = runtime_named(name), Environment(image=image_for(name), binds=(("/data", "/mnt"),))
+    runtime, env = (
+        runtime_named(name),
+        Environment(image=image_for(name), binds=(("/data", "/mnt"),)),
+    )
     before = copy.deepcopy((runtime, env))
     assert line(runtime, env) == line(runtime, env)
     assert (runtime, env) == before
@@ -141,7 +144,9 @@ def test_no_variable_and_no_value_is_ever_on_a_command_line(name: str) -> None:
 
 @pytest.mark.parametrize("name", ENTERING)
 def test_source_and_target_of_a_bind_are_named_in_their_order(name: str) -> None:
-    argv = line(runtime_named(name), Environment(image=image_for(name), binds=(("/data/x", "/mnt/y"),)))
+    argv = line(
+        runtime_named(name), Environment(image=image_for(name), binds=(("/data/x", "/mnt/y"),))
+    )
     words = "\n".join(argv[: -len(INNER)])
     assert 0 < words.index("/data/x") < words.index("/mnt/y")
 
@@ -168,7 +173,9 @@ def test_read_only_is_what_lies_in_a_folder_of_the_node_never_the_folder(
 @pytest.mark.parametrize("name", ENTERING)
 def test_our_own_session_folder_holds_mount_points(name: str) -> None:
     target = f"{SESSION}/devices-1/lib/libcuda.so.1"
-    argv = line(runtime_named(name), Environment(image=image_for(name), binds=(("/lib/x", target),)))
+    argv = line(
+        runtime_named(name), Environment(image=image_for(name), binds=(("/lib/x", target),))
+    )
     assert any(target in word for word in argv)
 
 
@@ -214,7 +221,9 @@ def test_an_odd_path_stays_one_word_or_is_refused_in_one_line(name: str, odd: st
         assert "\n" not in argv
         assert set(odd) & set(":,")
         return
-    plain = line(runtime_named(name), Environment(image=image_for(name), binds=(("/data/p", "/mnt/p"),)))
+    plain = line(
+        runtime_named(name), Environment(image=image_for(name), binds=(("/data/p", "/mnt/p"),))
+    )
     assert len(argv) == len(plain)
     words = "\n".join(argv).replace('""', '"')
     assert source in words
@@ -223,7 +232,10 @@ def test_an_odd_path_stays_one_word_or_is_refused_in_one_line(name: str, odd: st
 
 @pytest.mark.parametrize("name", ENTERING)
 def test_reading_only_is_told_apart_or_refused(name: str) -> None:
-    runtime, open_env = runtime_named(name), Environment(image=image_for(name), binds=(("/d", "/mnt"),))
+    runtime, open_env = (
+        runtime_named(name),
+        Environment(image=image_for(name), binds=(("/d", "/mnt"),)),
+    )
     argv = line_or_refusal(runtime, replace(open_env, binds=(("/d", "/mnt:ro"),)))
     if isinstance(argv, str):
         assert argv == (

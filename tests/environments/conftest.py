@@ -26,7 +26,7 @@ from flowos.drivers import RUNTIMES
 from flowos.drivers.images.kernel import __file__ as kernel_reader
 from flowos.engine import Ready, here, remove_tree
 from flowos.engine.environments._unpacked import unpacked_folder
-from flowos.model import BARE, Environment, EnvironmentRefused, Form, Kernel, Launch, Pairs
+from flowos.model import BARE, Environment, EnvironmentRefused, Form, Launch, LinuxKernel, Pairs
 from flowos.operations import image
 from flowos.operations.kernel import add_kernel, kernels
 from tests.waiting import PATIENCE_SECONDS, comes
@@ -75,6 +75,10 @@ class Place:
     wished: Environment
     env: Environment
 
+    @property
+    def patience(self) -> float:
+        return BOOT_SECONDS if self.runtime == "qemu" else PATIENCE_SECONDS
+
     def __str__(self) -> str:
         return f"{self.runtime} {self.form}" if self.form else self.runtime
 
@@ -90,9 +94,11 @@ PLACES: tuple[tuple[str, Form | None], ...] = (
     ("apptainer", "folder"),
     ("apptainer", "squashfs"),
 )
+BOOT_SECONDS = 300.0
+"""Patience with a boot on a busy machine; of processor time it takes a few."""
 BOOTED: tuple[str, Form] = ("qemu", "squashfs")
-"""With promises marked `booted` alone, as a boot takes seconds: FLOWOS_TEST_BOOTS=all tests each that
-a machine of its own can keep, which are those not marked `of_this_kernel`."""
+"""With promises marked `booted` alone, as a boot takes seconds: FLOWOS_TEST_BOOTS=all tests each
+that a machine of its own can keep, which are those not marked `of_this_kernel`."""
 HAS_APPTAINER = any(map(shutil.which, ("apptainer", "singularity")))
 INSTALLED = ("bare", "ch-run", "bwrap", "podman", "qemu", *("apptainer",) * HAS_APPTAINER)
 """What tools/setup brings; Apptainer only where Debian's unstable suite can be reached."""
@@ -167,7 +173,7 @@ def place(request: pytest.FixtureRequest, images: Images) -> Iterator[Place]:
 
 
 @pytest.fixture(scope="session")
-def kernel() -> Iterator[Kernel]:
+def kernel() -> Iterator[LinuxKernel]:
     """Debian's stock kernel, as tools/setup fetched it, in a library kept for later runs (8 s)."""
     packages = sorted((Path(__file__).parents[2] / ".deps/kernel").glob("linux-image-*.deb"))
     if not packages:

@@ -18,22 +18,21 @@ from flowos.engine.launch._prepared import prepare
 from flowos.model import (
     Environment,
     EnvironmentRefused,
-    Kernel,
     Killed,
     Launch,
     LaunchFailed,
+    LinuxKernel,
     Needs,
     RuntimeFailed,
 )
 from tests.waiting import comes
 
-from .conftest import INSIDE, Images, ready_or_skip
+from .conftest import BOOT_SECONDS, INSIDE, Images, ready_or_skip
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
 
-_SILENT_SECONDS = 4.0
-_BOOT_SECONDS = 300.0
-"""On a busy machine; of processor time it is a few."""
+_SILENT_SECONDS = 15.0
+"""The boot, of which nothing is heard, must be shorter."""
 
 
 @contextmanager
@@ -49,12 +48,12 @@ def launch(env: Environment, script: str) -> Launch:
 
 def machine_of(running: RunningProcess) -> int:
     """QEMU's process, once the command in its guest has started."""
-    assert comes(lambda: (running.folder / "started.0").exists() or running.done, _BOOT_SECONDS)
+    assert comes(lambda: (running.folder / "started.0").exists() or running.done, BOOT_SECONDS)
     return int((running.folder / "qemu.pid").read_text())
 
 
 def test_streams_folder_user_kernel_and_words_are_those_asked_for(
-    kernel: Kernel, images: Images, tmp_path: Path
+    kernel: LinuxKernel, images: Images, tmp_path: Path
 ) -> None:
     here_too, read_only = tmp_path / "here", tmp_path / "only"
     here_too.mkdir()
@@ -63,7 +62,8 @@ def test_streams_folder_user_kernel_and_words_are_those_asked_for(
     binds = ((str(here_too), "/data"), (str(read_only), "/not/there"))
     binds += ((str(read_only / "file"), "/opt/file"),)
     script = """
-        uname -r; id -u; id -g; pwd; ls /proc/self/fd | wc -l; cat /data/in /opt/file /not/there/file
+        uname -r; id -u; id -g; pwd; ls /proc/self/fd | wc -l; cat /data/in
+        cat /opt/file /not/there/file
         echo made >/data/out; touch /bin/x 2>/dev/null || echo read-only; printf '%s\\n' "$ODD"
         cat >&2; kill -USR1 $$"""
     (here_too / "in").write_text("in\n")
@@ -82,7 +82,7 @@ def test_streams_folder_user_kernel_and_words_are_those_asked_for(
     assert (made.read_text(), made.stat().st_uid) == ("made\n", os.geteuid())
 
 
-def test_a_guest_that_hangs_is_named_and_ended(kernel: Kernel, images: Images) -> None:
+def test_a_guest_that_hangs_is_named_and_ended(kernel: LinuxKernel, images: Images) -> None:
     assert kernel
     with booting(images) as env:
         way = here()._runtimes.entering(env)
@@ -90,32 +90,34 @@ def test_a_guest_that_hangs_is_named_and_ended(kernel: Kernel, images: Images) -
         way = replace(way, silent_seconds=_SILENT_SECONDS)
         running = prepare(launch(env, "sleep 300"), way, here()._session).start()
         os.kill(machine_of(running), signal.SIGSTOP)
-        end = running.wait(_BOOT_SECONDS).end
-    assert end == RuntimeFailed("'/bin/sh': its guest said nothing for 4 s and was ended")
+        end = running.wait(BOOT_SECONDS).end
+    assert end == RuntimeFailed("'/bin/sh': its guest said nothing for 15 s and was ended")
 
 
-def test_a_guest_that_dies_is_named_at_once(kernel: Kernel, images: Images) -> None:
+def test_a_guest_that_dies_is_named_at_once(kernel: LinuxKernel, images: Images) -> None:
     assert kernel
     with booting(images) as env:
         running = here().start(launch(env, "sleep 300"))
         os.kill(machine_of(running), signal.SIGKILL)
-        end = running.wait(_BOOT_SECONDS).end
+        end = running.wait(BOOT_SECONDS).end
     assert end == RuntimeFailed("'/bin/sh': its guest died (qemu ended with 137)")
 
 
 def test_what_a_guest_cannot_have_is_refused_by_name(
-    kernel: Kernel, images: Images, monkeypatch: pytest.MonkeyPatch
+    kernel: LinuxKernel, images: Images, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert kernel
     with booting(images) as env:
         true = launch(env, "true")
-        with pytest.raises(LaunchFailed, match=r"boots on this machine alone, without ranks of a"):
+        with pytest.raises(
+            LaunchFailed, match=r"^ranks of a gang: \S+@qemu boots a machine of its own"
+        ):
             here().prepare(replace(true, ranks=2), launcher="openmpi")
         prepared = here().prepare(replace(true, needs=Needs(gpus=1)))
         with pytest.raises(LaunchFailed, match=r"^device gpu: a booted image"):
             prepared.command_line()
         prepared.discard()
-        which = replace(env.boot, kernel=Kernel(name="other")) if env.boot else None
+        which = replace(env.boot, kernel=LinuxKernel(name="other")) if env.boot else None
         with pytest.raises(EnvironmentRefused, match=r"^no kernel 'other'; known are stock"):
             here().ready(replace(env, boot=which))
         monkeypatch.setenv("XDG_DATA_HOME", str(images.folder))

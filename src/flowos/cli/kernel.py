@@ -9,7 +9,7 @@ from flowos.cli._shared import add_json, top_command, with_example
 from flowos.model import to_json
 
 if TYPE_CHECKING:
-    from flowos.model import Kernel
+    from flowos.model import LinuxKernel
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -62,5 +62,5 @@ def _show(args: argparse.Namespace, value: object, lines: list[str]) -> None:
         print("\n".join(lines))
 
 
-def _line(kernel: "Kernel") -> str:
+def _line(kernel: "LinuxKernel") -> str:
     return " ".join((f"{kernel.name}  {kernel.release}", *kernel.parameters))

@@ -17,7 +17,9 @@ _PARTS = {
         " other_mpi wrong_mpirun"
     ),
     "_overlay": "in_overlay overlaid",
-    "_tables": "BOOTING GUESTS LAUNCHERS RUNTIMES bind_for_us guest_named launcher_named runtime_named",
+    "_tables": (
+        "BOOTING GUESTS LAUNCHERS RUNTIMES bind_for_us guest_named launcher_named runtime_named"
+    ),
     "runtimes.qemu": "kernel_line",
 }
 

@@ -33,8 +33,8 @@ _PARTS = {
     "_graph": "Body Call Cond Constant Flow Loop Port Task as_task flow_input flow_output",
     "_launch": (
         "BARE CUDA Argv Boot Counts CpuTimes DeviceNumbers End Environment Exited Form GivenCounts "
-        "Image ImageConfig Kernel Killed Launch Lost Needs NotStarted Outcome Pairs RuntimeFailed Usage "
-        "with_choices"
+        "Image ImageConfig Killed Launch LinuxKernel Lost Needs NotStarted Outcome Pairs "
+        "RuntimeFailed Usage with_choices"
     ),
     "_ports": (
         "Array DeviceArray File PortType any_ array bool_ brief_repr bytes_ float16 float32 "
@@ -197,7 +197,7 @@ if TYPE_CHECKING:
         GivenCounts as GivenCounts,
         Image as Image,
         ImageConfig as ImageConfig,
-        Kernel as Kernel,
+        LinuxKernel as LinuxKernel,
         Killed as Killed,
         Launch as Launch,
         Lost as Lost,

@@ -4,7 +4,7 @@ import re
 
 from flowos._dataclasses import replace
 from flowos.model._errors import EnvironmentRefused
-from flowos.model._launch import Boot, Kernel
+from flowos.model._launch import Boot, LinuxKernel
 
 _SIZES = {"M": 1 << 20, "G": 1 << 30}
 _MIN_MEMORY_BYTES = 256 << 20
@@ -16,7 +16,7 @@ def read_boot(words: str) -> Boot:
     for word in filter(None, words.split(",")):
         name, _, value = word.partition("=")
         if name == "kernel" and value:
-            boot = replace(boot, kernel=Kernel(name=value))
+            boot = replace(boot, kernel=LinuxKernel(name=value))
         elif name == "mem":
             boot = replace(boot, memory_bytes=_memory_bytes(value))
         else:

@@ -194,7 +194,7 @@ class Image:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kernel:
+class LinuxKernel:
     """A Linux kernel, as the library of kernels has it.
 
     release: as `uname -r` says. image, initrd: files; the latter holds the modules, which are
@@ -217,7 +217,7 @@ class Boot:
     is known which works.
     """
 
-    kernel: Kernel = Kernel()
+    kernel: LinuxKernel = LinuxKernel()
     memory_bytes: int = 512 << 20
     accelerator: str = ""
 

@@ -1,7 +1,6 @@
 """`flowos kernel`: the library of kernels with which images are booted."""
 
 import json
-import os
 import re
 import shutil
 import tempfile
@@ -10,13 +9,13 @@ from pathlib import Path
 
 from flowos.drivers.images.kernel import UnpackedKernel, cpio, read_kernel_package
 from flowos.engine import here
-from flowos.model import EnvironmentRefused, Kernel, UsageError, to_plain
+from flowos.model import EnvironmentRefused, LinuxKernel, UsageError, to_plain
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 _FOLDER, _FILE = 0o040755, 0o100644
 
 
-def add_kernel(name: str, deb: Path, parameters: Iterable[str] = ()) -> Kernel:
+def add_kernel(name: str, deb: Path, parameters: Iterable[str] = ()) -> LinuxKernel:
     """Unpack a Debian package linux-image-... into the library, in place of one of this name.
 
     parameters: on its command line, as isolcpus=1. Raises EnvironmentRefused if it is none.
@@ -36,12 +35,12 @@ def add_kernel(name: str, deb: Path, parameters: Iterable[str] = ()) -> Kernel:
         raise EnvironmentRefused(f"{error.filename or deb}: {error.strerror}") from error
 
 
-def kernels() -> tuple[Kernel, ...]:
+def kernels() -> tuple[LinuxKernel, ...]:
     """The kernels of the library, by name."""
     return here().kernels()
 
 
-def remove_kernel(name: str) -> Kernel:
+def remove_kernel(name: str) -> LinuxKernel:
     """Raises EnvironmentRefused if there is none of this name."""
     found = {kernel.name: kernel for kernel in kernels()}
     if name not in found:
@@ -56,12 +55,12 @@ def _check_name(name: str) -> None:
         raise UsageError(f"kernel {name!r:.120}: expected letters, digits, and ._- (not first)")
 
 
-def _kept(name: str, unpacked: UnpackedKernel, parameters: tuple[str, ...]) -> Kernel:
-    """Made beside, and put there by renaming: a boot sees one or the other."""
+def _kept(name: str, unpacked: UnpackedKernel, parameters: tuple[str, ...]) -> LinuxKernel:
+    """Made under a hidden name, then renamed: a boot sees one or the other."""
     library = here().kernels_folder()
     library.mkdir(parents=True, exist_ok=True)
     at = library / name
-    kernel = Kernel(
+    kernel = LinuxKernel(
         name=name,
         release=unpacked.release,
         image=at / "image",
@@ -76,8 +75,8 @@ def _kept(name: str, unpacked: UnpackedKernel, parameters: tuple[str, ...]) -> K
         (new / "modules.cpio").write_bytes(_modules(unpacked))
         (new / "kernel.json").write_text(json.dumps(to_plain(kernel)))
         if at.exists():
-            os.rename(at, Path(made) / "before")
-        os.rename(new, at)
+            at.rename(Path(made) / "before")
+        new.rename(at)
     return kernel
 
 

@@ -56,7 +56,11 @@ def deb(files: dict[str, bytes], kind: str = "xz") -> io.BytesIO:
         link = tarfile.TarInfo("./lib/modules/6.1-x/build")
         link.type = tarfile.SYMTYPE
         tar.addfile(link)
-    members = {"debian-binary": b"2.0", "control.tar.xz": b"abc", f"data.tar.{kind}": data.getvalue()}
+    members = {
+        "debian-binary": b"2.0",
+        "control.tar.xz": b"abc",
+        f"data.tar.{kind}": data.getvalue(),
+    }
     raw = b"!<arch>\n"
     for name, content in members.items():
         raw += f"{name:<16}{0:<12}{0:<6}{0:<6}{'100644':<8}{len(content):<10}`\n".encode()

@@ -20,9 +20,9 @@ from flowos.model import (
     Facts,
     Form,
     Image,
-    Kernel,
     Launch,
     LaunchFailed,
+    LinuxKernel,
     Needs,
     Pairs,
     Tool,
@@ -67,9 +67,7 @@ def lines(
     """Set-up, launch and teardown."""
     source = PurePath("/images/deb" if form == "folder" else f"/images/deb.{form}")
     image = Image(form=form, digest="sha256:0", source=source)
-    env = Environment(
-        image=runtime.entered(image, MOUNT), binds=binds, devices=devices, boot=boot
-    )
+    env = Environment(image=runtime.entered(image, MOUNT), binds=binds, devices=devices, boot=boot)
     yield from map(words_of, runtime.setup(image, MOUNT))
     yield runtime.wrap(INNER, Launch(argv=INNER[3:], env=env, terminal=terminal), AT)
     yield from (launch.argv for launch in runtime.teardown(image, MOUNT))
@@ -266,7 +264,7 @@ def test_apptainer_enters_a_squashfs_that_squashfuse_shows_where_that_is() -> No
     assert list(lines(alone, form="squashfs")) == list(lines(APPTAINER, form="squashfs"))
 
 
-KERNEL = Kernel(
+KERNEL = LinuxKernel(
     name="rt",
     release="6.1-rt",
     image=PurePath("/data/kernels/rt/image"),

@@ -2,17 +2,25 @@
 
 import pytest
 
-from flowos.model import Boot, Environment, EnvironmentRefused, Kernel, from_plain, read_boot, to_plain
+from flowos.model import (
+    Boot,
+    Environment,
+    EnvironmentRefused,
+    LinuxKernel,
+    from_plain,
+    read_boot,
+    to_plain,
+)
 
 
 @pytest.mark.parametrize(
     ("words", "boot"),
     [
         ("", Boot()),
-        ("kernel=6.1-rt", Boot(kernel=Kernel(name="6.1-rt"))),
+        ("kernel=6.1-rt", Boot(kernel=LinuxKernel(name="6.1-rt"))),
         ("mem=1G", Boot(memory_bytes=1 << 30)),
         ("mem=256M", Boot(memory_bytes=256 << 20)),
-        ("kernel=a,mem=2G", Boot(kernel=Kernel(name="a"), memory_bytes=2 << 30)),
+        ("kernel=a,mem=2G", Boot(kernel=LinuxKernel(name="a"), memory_bytes=2 << 30)),
     ],
 )
 def test_words_say_kernel_and_memory(words: str, boot: Boot) -> None:

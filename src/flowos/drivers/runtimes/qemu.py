@@ -1,15 +1,15 @@
 """QEMU: boots a squashfs with a kernel of the library of kernels, as an ordinary user.
 
-Tested with QEMU 7.2 and Linux 6.1 (Debian 12). The image lies read-only on a virtio disk; the initrd
-holds modules and flowos-init, which is the guest's first process and on the node that which starts
-QEMU (init/boot.h). /tmp, with the run folder, and each bind are 9p shares, read and written as the
-user. The memory beside the image is the guest's, and so are its processes, its network, which has
-lo alone, its /dev and /sys: there are no devices of the node in it, and no ranks of a gang.
+Tested with QEMU 7.2 and Linux 6.1 (Debian 12). The image lies read-only on a virtio disk; the
+initrd holds modules and flowos-init, which is the guest's first process, and on the node what
+starts QEMU (init/boot.h). /tmp, with the run folder, and each bind are 9p shares, read and written
+as the user. Processes are the guest's own, and so are its network, which has lo alone, /dev and
+/sys: there are no devices of the node in it, and no ranks of a gang.
 
 KVM is used where a tiny image boots with it: a /dev/kvm proves nothing. TCG, which needs nothing,
-computes the instructions of the guest one by one, about 10 times as slowly. Self-tests of a kernel's
-ciphers, and what makes up for faults of processors, would be half of such a boot. No `microvm`: it
-hung in 3 of 40 boots, where q35 did in none.
+computes the instructions of the guest one by one. There self-tests of a kernel's ciphers, and what
+makes up for faults of processors, are left out, as they would be a good part of a boot. No
+`microvm`: it hung in 3 of 40 boots, where q35 did in none.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from flowos.drivers._entering import (
     reasons_against,
     works,
 )
-from flowos.model import Argv, Boot, Facts, Form, Image, Kernel, Launch, LaunchFailed
+from flowos.model import Argv, Boot, Facts, Form, Image, Launch, LaunchFailed, LinuxKernel
 
 PROGRAM = "qemu-system-x86_64"
 _MISSING = not_installed("qemu", "apt install qemu-system-x86, or dnf install qemu-kvm")
@@ -96,7 +96,7 @@ class Qemu:
         )
 
 
-def kernel_line(kernel: Kernel, accelerator: str) -> str:
+def kernel_line(kernel: LinuxKernel, accelerator: str) -> str:
     """The parameters with which a kernel is booted."""
     return " ".join((*_ALWAYS, *_TCG_ALONE * (accelerator == "tcg"), *kernel.parameters))
 

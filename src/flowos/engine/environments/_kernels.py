@@ -1,8 +1,8 @@
 """The library of kernels, and the initrd with which one of them starts flowos-init in a guest.
 
-    $XDG_DATA_HOME/flowos/kernels/NAME/kernel.json   a `model.Kernel`
-                                       image
-                                       modules.cpio  of which flowos-init makes an initrd
+$XDG_DATA_HOME/flowos/kernels/NAME/kernel.json   a `model.LinuxKernel`
+                                   image
+                                   modules.cpio  of which flowos-init makes an initrd
 """
 
 import json
@@ -15,7 +15,7 @@ from flowos.drivers import BOOTING
 from flowos.drivers.images.kernel import cpio
 from flowos.engine.launch._private_dirs import ON_DISK, own_folder
 from flowos.engine.launch._session import LaunchSession
-from flowos.model import Boot, Environment, EnvironmentRefused, Kernel, from_plain
+from flowos.model import Boot, Environment, EnvironmentRefused, LinuxKernel, from_plain
 
 ABOUT = "kernel.json"
 _PROGRAM = 0o100755
@@ -28,16 +28,18 @@ def kernels_folder() -> Path:
     return base / "flowos/kernels"
 
 
-def kernels() -> tuple[Kernel, ...]:
+def kernels() -> tuple[LinuxKernel, ...]:
     """Those of the library, by name."""
     found = []
     for file in sorted(kernels_folder().glob(f"*/{ABOUT}")):
         with suppress(OSError, ValueError):  # removed meanwhile, or of another version of us
-            found.append(from_plain(Kernel, json.loads(file.read_bytes())))
+            found.append(from_plain(LinuxKernel, json.loads(file.read_bytes())))
     return tuple(found)
 
 
-def booting(env: Environment, runtime: str, accelerator: str, session: LaunchSession) -> Environment:
+def booting(
+    env: Environment, runtime: str, accelerator: str, session: LaunchSession
+) -> Environment:
     """The environment with its kernel, where this runtime boots it. EnvironmentRefused if none."""
     if runtime not in BOOTING:
         return env
@@ -47,7 +49,7 @@ def booting(env: Environment, runtime: str, accelerator: str, session: LaunchSes
     return replace(env, boot=replace(boot, kernel=kernel, accelerator=accelerator))
 
 
-def _chosen(name: str) -> Kernel:
+def _chosen(name: str) -> LinuxKernel:
     found = {kernel.name: kernel for kernel in kernels()}
     if not found:
         raise EnvironmentRefused(
@@ -62,7 +64,7 @@ def _chosen(name: str) -> Kernel:
     return found[name] if name else next(iter(found.values()))
 
 
-def _initrd(kernel: Kernel, init: Path) -> Path:
+def _initrd(kernel: LinuxKernel, init: Path) -> Path:
     """Made once for each flowos-init, and published by renaming."""
     modules, seen = Path(kernel.initrd), init.stat()
     key = f"{kernel.name}-{modules.stat().st_mtime_ns}-{seen.st_mtime_ns}"

@@ -134,7 +134,7 @@ static void enter_image(void) {
     mkdir(inside, S_IRWXU | S_IRGRP | S_IXGRP | S_IROTH | S_IXOTH);
     must_mount(kept[i], inside, NULL, MS_MOVE, NULL);
   }
-  /* not by chroot() alone: in one nobody may make a user namespace */
+  /* not by chroot() alone: in one no process may make a user namespace */
   if (chdir("/root") != 0 || mount(".", "/", NULL, MS_MOVE, NULL) != 0 || chroot(".") != 0 ||
       chdir("/") != 0)
     give_up("cannot enter", "the image");

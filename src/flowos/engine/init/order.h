@@ -1,5 +1,4 @@
-/* What `flowos-init --boot` is told (boot.h), and what it makes of it for QEMU and for the guest.
- */
+/* The words of `flowos-init --boot` (boot.h), and what they come to for QEMU and for the guest. */
 #ifndef FLOWOS_INIT_ORDER_H
 #define FLOWOS_INIT_ORDER_H
 

@@ -14,7 +14,7 @@ bool next_message(int fd, struct message* message, size_t* got) {
   return true;
 }
 
-/* They are few and short: one that finds no room has nobody who reads. */
+/* They are few and short: one that finds no room has no reader. */
 void send_message(int fd, struct message message) {
   while (write(fd, &message, sizeof message) < 0 && errno == EINTR) continue;
 }

@@ -19,7 +19,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
-from pathlib import Path
 from subprocess import Popen
 from types import FrameType
 from typing import Any

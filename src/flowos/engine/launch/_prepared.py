@@ -23,7 +23,7 @@ from flowos.engine.launch._capture import Capture, Pipes, Spawn
 from flowos.engine.launch._run_folders import make_memory_folder, remove_run_folder
 from flowos.engine.launch._running import RunningProcess, all_running
 from flowos.engine.launch._session import LaunchSession
-from flowos.model import Argv, Launch, LaunchFailed, Outcome, Pairs
+from flowos.model import Argv, Environment, Launch, LaunchFailed, Outcome, Pairs
 
 Stdin = int | bytes | None
 """A descriptor, the bytes themselves, or None for /dev/null."""
@@ -188,11 +188,18 @@ def _check(launch: Launch) -> None:
 
 def _check_bootable(launch: Launch, driver: Launcher, session: LaunchSession) -> None:
     """A guest is a machine of its own, with no way to the others."""
-    words = f"'{launch.argv[0]}': {launch.env.label} boots on this machine alone"
     if session.elsewhere:
+        words = f"'{launch.argv[0]}': {launch.env.label} boots on this machine alone"
         raise LaunchFailed(f"{words}, not on nodes of a pool; use another runtime there")
     if launch.ranks > 1 or driver.name != "direct":
-        raise LaunchFailed(f"{words}, without ranks of a gang; use another runtime for them")
+        refuse_ranks(launch.env)
+
+
+def refuse_ranks(env: Environment) -> None:
+    """Raises LaunchFailed: of an environment that is booted."""
+    raise LaunchFailed(
+        f"ranks of a gang: {env.label} boots a machine of its own; use another runtime for them"
+    )
 
 
 def _check_cpus(launch: Launch, have: int) -> None:

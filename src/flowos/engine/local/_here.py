@@ -22,8 +22,8 @@ if TYPE_CHECKING:  # `flowos exec` begins here: what it does not need is loaded 
         Environment,
         Facts,
         Image,
-        Kernel,
         Launch,
+        LinuxKernel,
         Outcome,
         Pairs,
         Usage,
@@ -123,6 +123,10 @@ class Here:
         self, env: "Environment", launcher: str, mpirun: str = "", variables: "Pairs" = ()
     ) -> None:
         if env.image is not None and launcher != "direct":
+            if env.boot:
+                from flowos.engine.launch._prepared import refuse_ranks
+
+                refuse_ranks(env)
             self._mpi.check(env, launcher, mpirun, variables)
 
     def folder(self) -> Path:
@@ -185,7 +189,7 @@ class Here:
 
         return remove_unpacked(digest)
 
-    def kernels(self) -> "tuple[Kernel, ...]":
+    def kernels(self) -> "tuple[LinuxKernel, ...]":
         """Those with which an image can be booted, by name."""
         from flowos.engine.environments._kernels import kernels
 
