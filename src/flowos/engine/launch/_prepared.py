@@ -23,7 +23,7 @@ from flowos.engine.launch._capture import Capture, Pipes, Spawn
 from flowos.engine.launch._run_folders import make_memory_folder, remove_run_folder
 from flowos.engine.launch._running import RunningProcess, all_running
 from flowos.engine.launch._session import LaunchSession
-from flowos.model import Argv, Environment, Launch, LaunchFailed, Outcome, Pairs
+from flowos.model import Argv, Launch, LaunchFailed, Outcome, Pairs
 
 Stdin = int | bytes | None
 """A descriptor, the bytes themselves, or None for /dev/null."""
@@ -152,7 +152,9 @@ def prepare(
     )
     _check(launch)
     if runtime.traits.accelerator:
-        _check_bootable(launch, driver, session)
+        from flowos.engine.launch._bootable import check_bootable  # few launches need it
+
+        check_bootable(launch, driver.name, session)
     if launch.ranks > 1 and not oversubscribe:
         _check_cpus(launch, session.cpu_count() * max(1, len(launch.nodes)))
     folder = session.run_folder()
@@ -184,22 +186,6 @@ def _check(launch: Launch) -> None:
         raise LaunchFailed(f"'{named}': folder {str(launch.cwd)!r} is no absolute path")
     if launch.limit_seconds is not None and not launch.limit_seconds > 0:
         raise LaunchFailed(f"'{named}': a time limit of {launch.limit_seconds} s is not above 0")
-
-
-def _check_bootable(launch: Launch, driver: Launcher, session: LaunchSession) -> None:
-    """A guest is a machine of its own, with no way to the others."""
-    if session.elsewhere:
-        words = f"'{launch.argv[0]}': {launch.env.label} boots on this machine alone"
-        raise LaunchFailed(f"{words}, not on nodes of a pool; use another runtime there")
-    if launch.ranks > 1 or driver.name != "direct":
-        refuse_ranks(launch.env)
-
-
-def refuse_ranks(env: Environment) -> None:
-    """Raises LaunchFailed: of an environment that is booted."""
-    raise LaunchFailed(
-        f"ranks of a gang: {env.label} boots a machine of its own; use another runtime for them"
-    )
 
 
 def _check_cpus(launch: Launch, have: int) -> None:

@@ -124,7 +124,7 @@ class Here:
     ) -> None:
         if env.image is not None and launcher != "direct":
             if env.boot:
-                from flowos.engine.launch._prepared import refuse_ranks
+                from flowos.engine.launch._bootable import refuse_ranks
 
                 refuse_ranks(env)
             self._mpi.check(env, launcher, mpirun, variables)
