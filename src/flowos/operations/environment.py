@@ -6,7 +6,7 @@ from pathlib import Path, PurePath
 
 from flowos._dataclasses import replace
 from flowos.drivers import BOOTING, RUNTIMES
-from flowos.model import BARE, Environment, EnvironmentRefused, Pairs, read_boot
+from flowos.model import BARE, Environment, EnvironmentRefused, Pairs
 
 Word = str | PathLike[str] | Environment | None
 Bind = str | PathLike[str] | tuple[str | PathLike[str], str | PathLike[str]]
@@ -84,6 +84,8 @@ def _named(word: object, *, digest: bool) -> Environment:
 
     image, boot = resolve_image(name, digest=digest), None
     if runtime in BOOTING:
+        from flowos.model import read_boot  # few environments are booted
+
         try:
             boot = read_boot(options)
         except EnvironmentRefused as error:

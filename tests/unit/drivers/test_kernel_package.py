@@ -2,7 +2,6 @@
 
 import io
 import lzma
-import tarfile
 import zlib
 
 import pytest
@@ -15,16 +14,9 @@ from flowos.drivers.images.kernel import (
     unpacked_image,
 )
 from flowos.model import EnvironmentRefused
+from tests.kernel_packages import FOLDERS, deb, module, parts
 
 PVH = b"\x7fELF" + bytes(60) + b"\4\0\0\0\10\0\0\0\x12\0\0\0Xen\0" + b"code"
-FOLDERS = {"virtio_blk": "drivers/block", "virtio_console": "drivers/char", "9pnet": "net/9p"}
-FOLDERS |= {"squashfs": "fs/squashfs", "overlay": "fs/overlayfs", "9p": "fs/9p"}
-FOLDERS |= {"9pnet_virtio": "net/9p", "virtio_pci": "drivers/virtio", "virtio": "drivers/virtio"}
-NEEDS = {"9p": "9pnet", "9pnet_virtio": "9pnet,virtio", "virtio_pci": "virtio", "virtio-x": ""}
-
-
-def module(name: str) -> bytes:
-    return b"\x7fELF..\0license=GPL\0depends=" + NEEDS.get(name, "").encode() + b"\0name=x\0"
 
 
 def big_image(payload: bytes, sectors: int = 3) -> bytes:
@@ -37,39 +29,8 @@ def big_image(payload: bytes, sectors: int = 3) -> bytes:
     return bytes(head) + bytes(8) + packed
 
 
-def parts(**other: bytes) -> dict[str, bytes]:
-    found = {"./boot/vmlinuz-6.1-x": b"plain", "./usr/share/doc": b"text"}
-    found["./lib/modules/6.1-x/modules.builtin"] = b"kernel/drivers/char/virtio-console.ko\n"
-    for name, folder in FOLDERS.items():
-        if name != "virtio_console":
-            found[f"./lib/modules/6.1-x/kernel/{folder}/{name}.ko"] = module(name)
-    return {name: content for name, content in (found | other).items() if content}
-
-
-def deb(files: dict[str, bytes], kind: str = "xz") -> io.BytesIO:
-    data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode=f"w:{kind}" if kind != "zst" else "w") as tar:
-        for name, content in files.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            tar.addfile(entry, io.BytesIO(content))
-        link = tarfile.TarInfo("./lib/modules/6.1-x/build")
-        link.type = tarfile.SYMTYPE
-        tar.addfile(link)
-    members = {
-        "debian-binary": b"2.0",
-        "control.tar.xz": b"abc",
-        f"data.tar.{kind}": data.getvalue(),
-    }
-    raw = b"!<arch>\n"
-    for name, content in members.items():
-        raw += f"{name:<16}{0:<12}{0:<6}{0:<6}{'100644':<8}{len(content):<10}`\n".encode()
-        raw += content + b"\n" * (len(content) % 2)
-    return io.BytesIO(raw)
-
-
 def test_a_package_gives_the_kernel_and_its_modules_each_behind_what_it_needs() -> None:
-    found = read_kernel_package(deb(parts()))
+    found = read_kernel_package(io.BytesIO(deb(parts())))
     assert (found.release, found.image) == ("6.1-x", b"plain")
     names = [name for name, _ in found.modules]
     assert sorted(names) == sorted(FOLDERS.keys() - {"virtio_console"})
@@ -80,7 +41,7 @@ def test_a_package_gives_the_kernel_and_its_modules_each_behind_what_it_needs() 
 
 @pytest.mark.parametrize("kind", ["gz", "bz2"])
 def test_a_package_may_be_compressed_in_other_ways(kind: str) -> None:
-    assert read_kernel_package(deb(parts(), kind)).release == "6.1-x"
+    assert read_kernel_package(io.BytesIO(deb(parts(), kind))).release == "6.1-x"
 
 
 @pytest.mark.parametrize(
@@ -94,7 +55,7 @@ def test_modules_may_be_compressed(suffix: str, pack: object) -> None:
         else content
         for name, content in parts().items()
     }
-    assert dict(read_kernel_package(deb(files)).modules)["9p"] == module("9p")
+    assert dict(read_kernel_package(io.BytesIO(deb(files))).modules)["9p"] == module("9p")
 
 
 @pytest.mark.parametrize(
@@ -103,9 +64,9 @@ def test_modules_may_be_compressed(suffix: str, pack: object) -> None:
         (b"PK", r"^no Debian package$"),
         (b"!<arch>\n", r"without data: it is cut off$"),
         (b"!<arch>\n" + b"x" * 60, r"without data: it is cut off$"),
-        (deb({}).getvalue(), r"^no kernel in it: boot/vmlinuz-RELEASE is not there$"),
-        (deb(parts(), "zst").getvalue(), r"^it holds data.tar.zst, which cannot be read here"),
-        (deb(parts()).getvalue()[:400], r"^its content cannot be read"),
+        (deb({}), r"^no kernel in it: boot/vmlinuz-RELEASE is not there$"),
+        (deb(parts(), "zst"), r"^it holds data.tar.zst, which cannot be read here"),
+        (deb(parts())[:400], r"^its content cannot be read"),
     ],
 )
 def test_what_is_no_package_of_a_kernel_is_refused_in_one_line(raw: bytes, told: str) -> None:
@@ -118,10 +79,10 @@ def test_a_kernel_without_a_part_is_refused_by_its_name() -> None:
     files = parts()
     del files["./lib/modules/6.1-x/kernel/net/9p/9pnet.ko"]
     with pytest.raises(EnvironmentRefused, match=r"has no 9pnet, which 9pnet_virtio needs"):
-        read_kernel_package(deb(files))
+        read_kernel_package(io.BytesIO(deb(files)))
     odd = {"./lib/modules/6.1-x/kernel/fs/9p/9p.ko.zst": b"x"}
     with pytest.raises(EnvironmentRefused, match=r"compressed by zstd \(fs/9p/9p.ko.zst\)"):
-        read_kernel_package(deb(parts() | odd))
+        read_kernel_package(io.BytesIO(deb(parts() | odd)))
 
 
 def test_what_is_built_in_is_not_loaded() -> None:
