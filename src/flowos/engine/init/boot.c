@@ -239,6 +239,7 @@ static int milliseconds(const struct host* host) {
   if (host->end_at > 0.0 && host->end_at < until) until = host->end_at;
   double left = (until - now_seconds()) * 1e3;
   if (host->control < 0) return END_MILLISECONDS;
+  if (host->ended) return END_MILLISECONDS * 100;
   return left < LOOK_MILLISECONDS ? LOOK_MILLISECONDS : left > 1e6 ? 1000000 : (int)left + 1;
 }
 
@@ -272,7 +273,8 @@ static int watch(struct host* host) {
     if (died) continue;
     double now = now_seconds();
     bool late = host->end_at > 0.0 && now >= host->end_at;
-    if (!late && (now < host->heard + host->order.seconds || now < silent_at(host))) continue;
+    if (!late && (host->ended || now < host->heard + host->order.seconds || now < silent_at(host)))
+      continue; /* one that has ended says no more, and its output may be read late */
     end_machine(host);
     if (!late) return tell_failure(host, "silent", (int)host->order.seconds);
     if (!host->started)
