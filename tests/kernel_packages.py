@@ -1,11 +1,15 @@
 """Debian packages of kernels, made here."""
 
+import bz2
+import gzip
 import io
+import lzma
 import tarfile
 
 FOLDERS = {"virtio_blk": "drivers/block", "virtio_console": "drivers/char", "9pnet": "net/9p"}
 FOLDERS |= {"squashfs": "fs/squashfs", "overlay": "fs/overlayfs", "9p": "fs/9p"}
 FOLDERS |= {"9pnet_virtio": "net/9p", "virtio_pci": "drivers/virtio", "virtio": "drivers/virtio"}
+_PACKED = {"xz": lzma.compress, "gz": gzip.compress, "bz2": bz2.compress, "zst": bytes}
 _NEEDS = {"9p": "9pnet", "9pnet_virtio": "9pnet,virtio", "virtio_pci": "virtio"}
 
 
@@ -25,7 +29,7 @@ def parts() -> dict[str, bytes]:
 
 def deb(files: dict[str, bytes], kind: str = "xz") -> bytes:
     data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode="w" if kind == "zst" else f"w:{kind}") as tar:
+    with tarfile.open(fileobj=data, mode="w") as tar:
         for name, content in files.items():
             entry = tarfile.TarInfo(name)
             entry.size = len(content)
@@ -33,7 +37,7 @@ def deb(files: dict[str, bytes], kind: str = "xz") -> bytes:
         link = tarfile.TarInfo("./lib/modules/6.1-x/build")
         link.type = tarfile.SYMTYPE
         tar.addfile(link)
-    packed = data.getvalue()
+    packed = _PACKED[kind](data.getvalue())
     members = {"debian-binary": b"2.0", "control.tar.xz": b"abc", f"data.tar.{kind}": packed}
     raw = b"!<arch>\n"
     for name, content in members.items():

@@ -22,6 +22,7 @@
 
 enum {
   OWN_FAILURE = 125,
+  SIGNALLED = 128,
   TAIL_BYTES = 2048,
   PIPE_BYTES = 4096,
   END_MILLISECONDS = 10,
@@ -43,7 +44,8 @@ struct host {
   size_t got;
   double heard, end_at; /* monotonic; end_at 0: not asked for */
   double starved;       /* as of `heard` */
-  bool started, ended, told_no_input;
+  bool started, ended, died, told_no_input;
+  int status; /* of QEMU, once it has died */
   bool told_closed[LAST_PORT + 1];
   struct message end;
 };
@@ -122,6 +124,8 @@ static bool start_machine(struct host* host) {
 }
 
 static void end_machine(struct host* host) {
+  if (host->died) return;
+  host->died = true;
   kill(host->machine, SIGKILL);
   waitpid(host->machine, NULL, 0);
 }
@@ -258,30 +262,47 @@ static void wait_once(struct host* host) {
   tell_streams(host);
 }
 
+static bool has_died(struct host* host) {
+  if (!host->died) host->died = waitpid(host->machine, &host->status, WNOHANG) == host->machine;
+  return host->died;
+}
+
+static int name_death(struct host* host) {
+  int code =
+      WIFEXITED(host->status) ? WEXITSTATUS(host->status) : SIGNALLED + WTERMSIG(host->status);
+  return tell_failure(host, "died", code);
+}
+
+/* One that has ended says no more, and its output may be read late. */
+static bool is_silent(const struct host* host) {
+  return !host->ended && now_seconds() >= host->heard + host->order.seconds &&
+         now_seconds() >= silent_at(host);
+}
+
+/* Its supervisor is gone, and it did not end in its time. */
+static int end_late(struct host* host) {
+  end_machine(host);
+  if (!host->started)
+    publish_status(&host->folder, "signal 15", true, 0.0, now_seconds(), (struct node_times){0},
+                   (struct progress){0});
+  return OWN_FAILURE;
+}
+
 static int watch(struct host* host) {
-  int status = 0;
   for (;;) {
     wait_once(host);
-    if (all_printed(host)) {
+    if (all_printed(host)) break;
+    if (has_died(host)) {
+      if (host->output.ended && host->errors.ended) return name_death(host);
+    } else if (host->end_at > 0.0 && now_seconds() >= host->end_at) {
+      return end_late(host);
+    } else if (is_silent(host)) {
       end_machine(host);
-      return host->end.number;
+      return tell_failure(host, "silent", (int)host->order.seconds);
     }
-    bool died = waitpid(host->machine, &status, WNOHANG) == host->machine;
-    if (died && host->output.ended && host->errors.ended)
-      return tell_failure(host, "died",
-                          WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
-    if (died) continue;
-    double now = now_seconds();
-    bool late = host->end_at > 0.0 && now >= host->end_at;
-    if (!late && (host->ended || now < host->heard + host->order.seconds || now < silent_at(host)))
-      continue; /* one that has ended says no more, and its output may be read late */
-    end_machine(host);
-    if (!late) return tell_failure(host, "silent", (int)host->order.seconds);
-    if (!host->started)
-      publish_status(&host->folder, "signal 15", true, 0.0, now, (struct node_times){0},
-                     (struct progress){0});
-    return OWN_FAILURE;
   }
+  end_machine(host);
+  return host->end.number;
 }
 
 /* ---- from start to end ---- */

@@ -15,28 +15,41 @@
 
 enum { MAX_WORDS = 512, MAX_GROUPS = 256 };
 
-bool read_order(struct order* order, char** words) {
-  for (; *words != NULL && strcmp(*words, "--") != 0; words++) {
-    if (strcmp(*words, "--copy") == 0 && words[1] != NULL && order->n_copies < MAX_COPIES) {
-      order->copies[order->n_copies++] = *++words;
-      continue;
-    }
-    if (strcmp(*words, "--share") != 0) {
-      order->seconds = strtod(*words, NULL);
-      continue;
-    }
-    if (words[1] == NULL || words[2] == NULL || words[3] == NULL || order->n_shares >= MAX_SHARES)
-      return false;
-    order->shares[order->n_shares++] = (struct share){words[1], words[2], words[3]};
-    words += 3;
+/* How many words it takes; 0 if it is none. */
+static int take_option(struct order* order, char** words) {
+  if (strcmp(words[0], "--copy") == 0) {
+    if (words[1] == NULL || order->n_copies >= MAX_COPIES) return 0;
+    order->copies[order->n_copies++] = words[1];
+    return 2;
   }
-  if (*words == NULL) return false;
-  order->qemu = words + 1;
-  for (words++; *words != NULL && strcmp(*words, "--") != 0; words++) continue;
-  if (*words == NULL || words == order->qemu) return false;
+  if (strcmp(words[0], "--share") == 0) {
+    if (words[1] == NULL || words[2] == NULL || words[3] == NULL) return 0;
+    if (order->n_shares >= MAX_SHARES) return 0;
+    order->shares[order->n_shares++] = (struct share){words[1], words[2], words[3]};
+    return 4;
+  }
+  order->seconds = strtod(words[0], NULL);
+  return order->seconds > 0.0 ? 1 : 0;
+}
+
+/* The words behind the next --, which ends those before it; NULL if there is none. */
+static char** behind_dashes(char** words) {
+  while (*words != NULL && strcmp(*words, "--") != 0) words++;
+  if (*words == NULL) return NULL;
   *words = NULL;
-  order->inner = words + 1;
-  return order->inner[0] != NULL && order->inner[1] != NULL;
+  return words + 1;
+}
+
+bool read_order(struct order* order, char** words) {
+  while (*words != NULL && strcmp(*words, "--") != 0) {
+    int taken = take_option(order, words);
+    if (taken == 0) return false;
+    words += taken;
+  }
+  order->qemu = behind_dashes(words);
+  order->inner = order->qemu != NULL ? behind_dashes(order->qemu) : NULL;
+  return order->inner != NULL && order->qemu[0] != NULL && order->inner[0] != NULL &&
+         order->inner[1] != NULL;
 }
 
 const char* run_folder_of(const struct order* order) { return order->inner[1]; }
@@ -104,8 +117,9 @@ char** words_for_qemu(const struct order* order, const int* ports) {
 
 static void add(struct request* request, const char* field) {
   size_t size = strlen(field) + 1;
-  request->data = realloc(request->data, request->size + size);
-  if (request->data == NULL) abort();
+  char* larger = realloc(request->data, request->size + size);
+  if (larger == NULL) abort();
+  request->data = larger;
   memcpy(request->data + request->size, field, size);
   request->size += size;
 }
