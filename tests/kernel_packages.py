@@ -5,11 +5,17 @@ import gzip
 import io
 import lzma
 import tarfile
+from collections.abc import Callable
 
 FOLDERS = {"virtio_blk": "drivers/block", "virtio_console": "drivers/char", "9pnet": "net/9p"}
 FOLDERS |= {"squashfs": "fs/squashfs", "overlay": "fs/overlayfs", "9p": "fs/9p"}
 FOLDERS |= {"9pnet_virtio": "net/9p", "virtio_pci": "drivers/virtio", "virtio": "drivers/virtio"}
-_PACKED = {"xz": lzma.compress, "gz": gzip.compress, "bz2": bz2.compress, "zst": bytes}
+_PACKED: dict[str, Callable[[bytes], bytes]] = {
+    "xz": lzma.compress,
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "zst": bytes,
+}
 _NEEDS = {"9p": "9pnet", "9pnet_virtio": "9pnet,virtio", "virtio_pci": "virtio"}
 
 

@@ -23,6 +23,7 @@ from flowos.model import (
     LaunchFailed,
     LinuxKernel,
     Needs,
+    Pairs,
     RuntimeFailed,
 )
 from tests.waiting import comes
@@ -36,9 +37,9 @@ _SILENT_SECONDS = 15.0
 
 
 @contextmanager
-def booting(images: Images, **more: object) -> Iterator[Environment]:
+def booting(images: Images, binds: Pairs = ()) -> Iterator[Environment]:
     image = here().image_at(images.squashfs)
-    with ready_or_skip(replace(Environment(image=image, runtime="qemu"), **more)) as ready:
+    with ready_or_skip(Environment(image=image, runtime="qemu", binds=binds)) as ready:
         yield ready.env
 
 
@@ -59,8 +60,11 @@ def test_streams_folder_user_kernel_and_words_are_those_asked_for(
     here_too.mkdir()
     read_only.mkdir()
     (read_only / "file").write_text("read\n")
-    binds = ((str(here_too), "/data"), (str(read_only), "/not/there"))
-    binds += ((str(read_only / "file"), "/opt/file"),)
+    binds = (
+        (str(here_too), "/data"),
+        (str(read_only), "/not/there"),
+        (str(read_only / "file"), "/opt/file"),
+    )
     script = """
         uname -r; id -u; id -g; pwd; ls /proc/self/fd | wc -l; cat /data/in
         cat /opt/file /not/there/file
@@ -82,8 +86,8 @@ def test_streams_folder_user_kernel_and_words_are_those_asked_for(
     assert (made.read_text(), made.stat().st_uid) == ("made\n", os.geteuid())
 
 
-def test_a_guest_that_hangs_is_named_and_ended(kernel: LinuxKernel, images: Images) -> None:
-    assert kernel
+@pytest.mark.usefixtures("kernel")
+def test_a_guest_that_hangs_is_named_and_ended(images: Images) -> None:
     with booting(images) as env:
         way = here()._runtimes.entering(env)
         assert isinstance(way, Qemu)
@@ -94,8 +98,8 @@ def test_a_guest_that_hangs_is_named_and_ended(kernel: LinuxKernel, images: Imag
     assert end == RuntimeFailed("'/bin/sh': its guest said nothing for 15 s and was ended")
 
 
-def test_a_guest_that_dies_is_named_at_once(kernel: LinuxKernel, images: Images) -> None:
-    assert kernel
+@pytest.mark.usefixtures("kernel")
+def test_a_guest_that_dies_is_named_at_once(images: Images) -> None:
     with booting(images) as env:
         running = here().start(launch(env, "sleep 300"))
         os.kill(machine_of(running), signal.SIGKILL)
@@ -103,10 +107,10 @@ def test_a_guest_that_dies_is_named_at_once(kernel: LinuxKernel, images: Images)
     assert end == RuntimeFailed("'/bin/sh': its guest died (qemu ended with 137)")
 
 
+@pytest.mark.usefixtures("kernel")
 def test_what_a_guest_cannot_have_is_refused_by_name(
-    kernel: LinuxKernel, images: Images, monkeypatch: pytest.MonkeyPatch
+    images: Images, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert kernel
     with booting(images) as env:
         true = launch(env, "true")
         with pytest.raises(
