@@ -24,9 +24,8 @@ def comes(true: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> bool
         time.sleep(min(1.0, max(0.005, 3 * (answered - asked))))
 
 
-def numbers_in(path: Path, count: int) -> list[int]:
+def numbers_in(path: Path, count: int, seconds: float = PATIENCE_SECONDS) -> list[int]:
     """So many, once they stand in the file."""
-    assert comes(lambda: path.exists() and len(path.read_text().split()) >= count), (
-        f"{path} never got {count} numbers"
-    )
+    there = comes(lambda: path.exists() and len(path.read_text().split()) >= count, seconds)
+    assert there, f"{path} never got {count} numbers"
     return [int(word) for word in path.read_text().split()[:count]]

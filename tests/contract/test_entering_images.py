@@ -36,6 +36,7 @@ PROGRAMS = (
     "fusermount3",
     "crun",
     "runc",
+    "qemu-system-x86_64",
 )
 FACTS = Facts(
     host="h",
@@ -48,10 +49,16 @@ FACTS = Facts(
     tools=tuple(Tool(name=n, version="", path=PurePath("/opt/bin", n)) for n in PROGRAMS),
 )
 NOTHING = replace(FACTS, tools=())
+FORM: dict[str, Form] = {"qemu": "squashfs"}
+"""Of an image that any runtime enters: a folder, but where it enters none."""
 
 
 def image(form: Form = "folder", source: str = "/images/a") -> Image:
     return Image(form=form, digest="sha256:0", source=PurePath(source))
+
+
+def image_for(name: str) -> Image:
+    return image(FORM.get(name, "folder"))
 
 
 def line(
@@ -76,7 +83,7 @@ def line_or_refusal(runtime: Runtime, env: Environment) -> tuple[str, ...] | str
 
 @pytest.mark.parametrize("name", ENTERING)
 def test_the_inner_words_come_last_and_unchanged(name: str) -> None:
-    argv = line(runtime_named(name), Environment(image=image()))
+    argv = line(runtime_named(name), Environment(image=image_for(name)))
     assert argv[-len(INNER) :] == INNER
     assert all(argv[: -len(INNER)])
 
@@ -87,7 +94,10 @@ def test_bare_adds_nothing() -> None:
 
 @pytest.mark.parametrize("name", ENTERING)
 def test_the_same_launch_gives_the_same_words_and_changes_nothing(name: str) -> None:
-    runtime, env = runtime_named(name), Environment(image=image(), binds=(("/data", "/mnt"),))
+    runtime, env = (
+        runtime_named(name),
+        Environment(image=image_for(name), binds=(("/data", "/mnt"),)),
+    )
     before = copy.deepcopy((runtime, env))
     assert line(runtime, env) == line(runtime, env)
     assert (runtime, env) == before
@@ -122,19 +132,21 @@ def test_without_an_image_there_is_nothing_to_enter(name: str) -> None:
 def test_no_variable_and_no_value_is_ever_on_a_command_line(name: str) -> None:
     secret = (("TOKEN", "s3cr3t"), ("PATH", "/opt/secret/bin"))
     runtime = runtime_named(name)
-    env = Environment(image=image(), variables=secret)
+    env = Environment(image=image_for(name), variables=secret)
     with_them = line(runtime, env, variables=secret)
     assert with_them == line(runtime, replace(env, variables=()))
-    steps = runtime.setup(image(), MOUNT)
+    steps = runtime.setup(image_for(name), MOUNT)
     launches = [step.launch for step in steps if isinstance(step, SetupStep)]
-    launches += runtime.teardown(image(), MOUNT)
+    launches += runtime.teardown(image_for(name), MOUNT)
     for words in (with_them, *(launch.argv for launch in launches)):
         assert not any("s3cr3t" in word or "secret" in word for word in words)
 
 
 @pytest.mark.parametrize("name", ENTERING)
 def test_source_and_target_of_a_bind_are_named_in_their_order(name: str) -> None:
-    argv = line(runtime_named(name), Environment(image=image(), binds=(("/data/x", "/mnt/y"),)))
+    argv = line(
+        runtime_named(name), Environment(image=image_for(name), binds=(("/data/x", "/mnt/y"),))
+    )
     words = "\n".join(argv[: -len(INNER)])
     assert 0 < words.index("/data/x") < words.index("/mnt/y")
 
@@ -143,8 +155,8 @@ def test_source_and_target_of_a_bind_are_named_in_their_order(name: str) -> None
 @pytest.mark.parametrize("shared", ["/tmp", "/dev/shm", "/proc", "/sys/fs", "/tmp/mine"])
 def test_what_is_the_nodes_own_anyway_needs_no_bind(name: str, shared: str) -> None:
     runtime = runtime_named(name)
-    with_it = line(runtime, Environment(image=image(), binds=((shared, shared),)))
-    assert with_it == line(runtime, Environment(image=image()))
+    with_it = line(runtime, Environment(image=image_for(name), binds=((shared, shared),)))
+    assert with_it == line(runtime, Environment(image=image_for(name)))
 
 
 @pytest.mark.parametrize(
@@ -161,7 +173,9 @@ def test_read_only_is_what_lies_in_a_folder_of_the_node_never_the_folder(
 @pytest.mark.parametrize("name", ENTERING)
 def test_our_own_session_folder_holds_mount_points(name: str) -> None:
     target = f"{SESSION}/devices-1/lib/libcuda.so.1"
-    argv = line(runtime_named(name), Environment(image=image(), binds=(("/lib/x", target),)))
+    argv = line(
+        runtime_named(name), Environment(image=image_for(name), binds=(("/lib/x", target),))
+    )
     assert any(target in word for word in argv)
 
 
@@ -190,7 +204,7 @@ def test_our_own_session_folder_holds_mount_points(name: str) -> None:
 def test_a_bind_that_cannot_be_meant_is_refused_in_one_line(
     name: str, source: str, target: str, told: str
 ) -> None:
-    env = Environment(image=image(), binds=((source, target),))
+    env = Environment(image=image_for(name), binds=((source, target),))
     with pytest.raises(LaunchFailed, match=told) as refused:
         line(runtime_named(name), env)
     assert "\n" not in str(refused.value)
@@ -201,13 +215,15 @@ def test_a_bind_that_cannot_be_meant_is_refused_in_one_line(
 def test_an_odd_path_stays_one_word_or_is_refused_in_one_line(name: str, odd: str) -> None:
     """One word, except for quoting, and never an option or a second bind."""
     source, target = f"/data/{odd}", f"/mnt/{odd}"
-    env = Environment(image=image(), binds=((source, target),))
+    env = Environment(image=image_for(name), binds=((source, target),))
     argv = line_or_refusal(runtime_named(name), env)
     if isinstance(argv, str):
         assert "\n" not in argv
         assert set(odd) & set(":,")
         return
-    plain = line(runtime_named(name), Environment(image=image(), binds=(("/data/p", "/mnt/p"),)))
+    plain = line(
+        runtime_named(name), Environment(image=image_for(name), binds=(("/data/p", "/mnt/p"),))
+    )
     assert len(argv) == len(plain)
     words = "\n".join(argv).replace('""', '"')
     assert source in words
@@ -216,7 +232,10 @@ def test_an_odd_path_stays_one_word_or_is_refused_in_one_line(name: str, odd: st
 
 @pytest.mark.parametrize("name", ENTERING)
 def test_reading_only_is_told_apart_or_refused(name: str) -> None:
-    runtime, open_env = runtime_named(name), Environment(image=image(), binds=(("/d", "/mnt"),))
+    runtime, open_env = (
+        runtime_named(name),
+        Environment(image=image_for(name), binds=(("/d", "/mnt"),)),
+    )
     argv = line_or_refusal(runtime, replace(open_env, binds=(("/d", "/mnt:ro"),)))
     if isinstance(argv, str):
         assert argv == (
@@ -228,7 +247,7 @@ def test_reading_only_is_told_apart_or_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", ENTERING)
 def test_a_device_is_handed_on_by_name_or_refused(name: str) -> None:
-    env = Environment(image=image(), devices=("acme.com/gpu=one",))
+    env = Environment(image=image_for(name), devices=("acme.com/gpu=one",))
     argv = line_or_refusal(runtime_named(name), env)
     if isinstance(argv, str):
         assert argv.startswith(f"device acme.com/gpu=one: {name} knows no CDI")
@@ -253,7 +272,8 @@ def test_each_way_starts_the_program_that_was_found(name: str) -> None:
     assert len(set(map(repr, ways))) == len(ways)
     for way in ways:
         assert way.name == name
-        assert f"/opt/bin/{name}" in line(way, Environment(image=image()))
+        program = way.traits.program or name
+        assert f"/opt/bin/{program}" in line(way, Environment(image=image_for(name)))
 
 
 @pytest.mark.parametrize("name", ENTERING)
@@ -270,7 +290,7 @@ def test_a_try_that_worked_is_all_that_counts(name: str) -> None:
     )
     facts = replace(FACTS, tried=tried)
     assert runtime_named(name).usable(facts) == ()
-    assert runtime_named(name).forms(facts) == ("folder",)
+    assert runtime_named(name).forms(facts) == (() if name in FORM else ("folder",))
 
 
 @pytest.mark.parametrize("name", ENTERING)
@@ -300,7 +320,7 @@ def test_what_is_set_up_lies_in_the_folder_that_was_given_for_it(name: str) -> N
 @pytest.mark.parametrize("name", ENTERING)
 def test_a_word_that_is_no_utf8_arrives_or_is_refused_in_one_line(name: str) -> None:
     runtime, inner = runtime_named(name), (*INNER, "a\udcffb")
-    env = Environment(image=runtime.entered(image(), MOUNT))
+    env = Environment(image=runtime.entered(image_for(name), MOUNT))
     try:
         assert runtime.wrap(inner, Launch(argv=inner[3:], env=env), AT)[-1] == "a\udcffb"
     except LaunchFailed as refused:

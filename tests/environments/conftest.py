@@ -23,10 +23,12 @@ from pathlib import Path
 import pytest
 
 from flowos.drivers import RUNTIMES
+from flowos.drivers.images.kernel import __file__ as kernel_reader
 from flowos.engine import Ready, here, remove_tree
 from flowos.engine.environments._unpacked import unpacked_folder
-from flowos.model import BARE, Environment, EnvironmentRefused, Form, Launch, Pairs
+from flowos.model import BARE, Environment, EnvironmentRefused, Form, Launch, LinuxKernel, Pairs
 from flowos.operations import image
+from flowos.operations.kernel import add_kernel, kernels
 from tests.waiting import PATIENCE_SECONDS, comes
 
 # fmt: off
@@ -73,6 +75,10 @@ class Place:
     wished: Environment
     env: Environment
 
+    @property
+    def patience(self) -> float:
+        return BOOT_SECONDS if self.runtime == "qemu" else PATIENCE_SECONDS
+
     def __str__(self) -> str:
         return f"{self.runtime} {self.form}" if self.form else self.runtime
 
@@ -88,8 +94,13 @@ PLACES: tuple[tuple[str, Form | None], ...] = (
     ("apptainer", "folder"),
     ("apptainer", "squashfs"),
 )
+BOOT_SECONDS = 300.0
+"""Patience with a boot on a busy machine; of processor time it takes a few."""
+BOOTED: tuple[str, Form] = ("qemu", "squashfs")
+"""With promises marked `booted` alone, as a boot takes seconds: FLOWOS_TEST_BOOTS=all tests each
+that a machine of its own can keep, which are those not marked `of_this_kernel`."""
 HAS_APPTAINER = any(map(shutil.which, ("apptainer", "singularity")))
-INSTALLED = ("bare", "ch-run", "bwrap", "podman", *("apptainer",) * HAS_APPTAINER)
+INSTALLED = ("bare", "ch-run", "bwrap", "podman", "qemu", *("apptainer",) * HAS_APPTAINER)
 """What tools/setup brings; Apptainer only where Debian's unstable suite can be reached."""
 
 
@@ -108,8 +119,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         inside = metafunc.definition.get_closest_marker("inside")
         left_out = {"bare" if inside else "", "" if HAS_APPTAINER else "apptainer"}
         here = [p for p in PLACES if p[0] not in left_out]
+        here += [BOOTED] * boots(metafunc.definition)
         ids = [f"{runtime}-{form}" if form else runtime for runtime, form in here]
         metafunc.parametrize("place", here, ids=ids, indirect=True, scope="session")
+
+
+def boots(test: pytest.Function) -> bool:
+    every = bool(os.environ.get("FLOWOS_TEST_BOOTS"))
+    own = test.get_closest_marker("of_this_kernel")
+    return test.get_closest_marker("booted") is not None or (every and own is None)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -147,9 +165,24 @@ def place(request: pytest.FixtureRequest, images: Images) -> Iterator[Place]:
     if form is None:
         yield Place("bare", None, BARE, BARE)
         return
+    if runtime == "qemu":
+        request.getfixturevalue("kernel")
     env = Environment(image=here().image_at(images.of(form)), runtime=runtime)
     with ready_or_skip(env) as ready:
         yield Place(runtime, form, env, ready.env)
+
+
+@pytest.fixture(scope="session")
+def kernel() -> Iterator[LinuxKernel]:
+    """Debian's stock kernel, as tools/setup fetched it, in a library kept for later runs (8 s)."""
+    packages = sorted((Path(__file__).parents[2] / ".deps/kernel").glob("linux-image-*.deb"))
+    if not packages:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("no package of a kernel in .deps")
+    key = f"{packages[-1].stem}-{hashlib.sha256(Path(kernel_reader).read_bytes()).hexdigest()[:8]}"
+    kept = Path(f"/var/tmp/flowos-test-images-{os.geteuid()}") / key
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(kept))
+        yield next(iter(kernels()), None) or add_kernel("stock", packages[-1])
 
 
 @pytest.fixture

@@ -78,22 +78,27 @@ class Busy:
             echo $$ >>{folder}/pids
             while :; do sleep 0.02; done"""
         self.running: RunningProcess = here().start(sh(place, script))
-        self.pids = numbers_in(folder / "pids", 3)
+        self.patience = place.patience
+        self.pids = numbers_in(folder / "pids", 3, place.patience)
+        if place.runtime == "qemu":  # which has processes of its own
+            self.pids = numbers_in(self.running.folder / "qemu.pid", 1)
         started = (self.running.folder / "started.0").read_text().split()
         self.init, self.command = map(int, started[:2])
 
     def end(self) -> Outcome:
-        outcome = self.running.wait(PATIENCE_SECONDS)
+        outcome = self.running.wait(self.patience)
         assert all_gone(self.pids)
         return outcome
 
 
+@pytest.mark.booted
 def test_an_exit_code_and_both_outputs_come_back(place: Place) -> None:
     outcome = here().run(sh(place, "echo out; echo err >&2; exit 3"))
     assert outcome.end == Exited(3)
     assert (outcome.stdout, outcome.stderr) == (b"out\n", b"err\n")
 
 
+@pytest.mark.booted
 def test_a_missing_command_is_told_with_the_path_it_was_looked_for_in(place: Place) -> None:
     assert reason(here().run(launch(place, "no-such-command"))) == (
         "no such command 'no-such-command' (looked in PATH=/bin:/usr/bin)"
@@ -126,6 +131,7 @@ def test_a_command_that_kills_itself_is_told_by_its_signal(place: Place, number:
     assert here().run(sh(place, f"kill -{number} $$")).end == Killed(number, "other")
 
 
+@pytest.mark.booted
 def test_a_stop_reaches_a_trap_and_leaves_nothing(place: Place, tmp_path: Path) -> None:
     busy = Busy(place, tmp_path, "trap 'echo told; exit 9' TERM")
     busy.running.stop(grace_seconds=PATIENCE_SECONDS)
@@ -147,6 +153,7 @@ def test_a_time_limit_ends_the_command(place: Place) -> None:
     assert outcome.end == Killed(signal.SIGTERM, "limit")
 
 
+@pytest.mark.of_this_kernel
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_to_the_init_reaches_a_trap(place: Place, tmp_path: Path, number: int) -> None:
     busy = Busy(place, tmp_path, "trap 'exit 9' TERM INT")
@@ -154,12 +161,14 @@ def test_a_signal_to_the_init_reaches_a_trap(place: Place, tmp_path: Path, numbe
     assert busy.end().end == Exited(9)
 
 
+@pytest.mark.of_this_kernel
 def test_a_killed_command_is_told_and_leaves_nothing(place: Place, tmp_path: Path) -> None:
     busy = Busy(place, tmp_path)
     os.kill(busy.command, signal.SIGKILL)
     assert busy.end().end == Killed(signal.SIGKILL, "other")
 
 
+@pytest.mark.of_this_kernel
 def test_a_killed_init_leaves_nothing_and_the_launch_is_lost(place: Place, tmp_path: Path) -> None:
     busy = Busy(place, tmp_path)
     os.kill(busy.init, signal.SIGKILL)
@@ -184,6 +193,7 @@ def test_a_signal_to_the_runtime_does_not_keep_a_stop_from_ending_all(
     assert not busy.end().ok
 
 
+@pytest.mark.booted
 def test_a_killed_supervisor_leaves_nothing(place: Place, tmp_path: Path) -> None:
     script = f"echo $$ >>{tmp_path}/pids; (setsid sleep 300 &) ; sleep 300"
     program = f"""
@@ -195,7 +205,9 @@ time.sleep(300)
 """
     before = descendants()
     with subprocess.Popen([sys.executable, "-c", program]) as supervisor:
-        pids = numbers_in(tmp_path / "pids", 1)
+        pids = numbers_in(tmp_path / "pids", 1, place.patience)
+        if place.runtime == "qemu":  # which has processes of its own
+            pids = []
         started = {*pids} | descendants().keys() - {*before, supervisor.pid}
         supervisor.kill()
     assert len(started) > len(pids)
@@ -255,6 +267,7 @@ def test_the_root_is_read_only(place: Place) -> None:
     assert outcome.stderr.count(b"Read-only file system") == 2
 
 
+@pytest.mark.of_this_kernel
 def test_devices_shared_memory_temporary_files_and_processes_are_the_hosts(
     place: Place, tmp_path: Path
 ) -> None:
@@ -270,6 +283,7 @@ def test_devices_shared_memory_temporary_files_and_processes_are_the_hosts(
         shared.unlink()
 
 
+@pytest.mark.of_this_kernel
 def test_the_network_is_the_hosts(place: Place) -> None:
     inside = said(here().run(launch(place, "/bin/cat", "/proc/net/dev")))
     names = [line.split(":")[0] for line in inside.splitlines()[2:]]
@@ -290,6 +304,7 @@ def test_limits_are_the_callers(place: Place) -> None:
     assert told == expected
 
 
+@pytest.mark.of_this_kernel
 def test_the_cgroup_is_the_callers(place: Place) -> None:
     assert said(here().run(launch(place, "/bin/cat", "/proc/self/cgroup"))) == (
         Path("/proc/self/cgroup").read_text()

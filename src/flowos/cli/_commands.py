@@ -22,6 +22,7 @@ COMMANDS = {
     "device": "devices of this machine: processors, OpenCL, GPUs, FPGAs; load, verify, reset one",
     "cloud": "machines of a cloud for the nodes that Slurm powers up and down",
     "image": "images: root file systems that work can be started in, each one file in your library",
+    "kernel": "kernels with which @qemu boots an image, each from a package of Debian",
     "feed": "training data on this node's own storage: fill, look at, check and remove a cache",
     "solve": "solve a symmetric positive definite sparse system, and see how its residual falls",
 }

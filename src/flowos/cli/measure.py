@@ -139,6 +139,11 @@ def _add_environments(command: argparse.ArgumentParser) -> None:
         help="in every environment the same binary (is the runtime equal?), or what its own"
         " compiler and libraries make (is my stack equal?); default same",
     )
+    command.add_argument(
+        "--emulated",
+        action="store_true",
+        help="an image that @qemu boots without KVM too, though that says nothing of this machine",
+    )
 
 
 def _add_check(command: argparse.ArgumentParser) -> None:
@@ -272,6 +277,7 @@ def _request(args: argparse.Namespace) -> MeasurementRequest:
         matrix=_matrix(args),
         environments=("bare", *args.env) if len(args.env) == 1 else tuple(args.env),
         binary=args.binary,
+        emulated=args.emulated,
         commands=commands,
         folder=Path.cwd() if commands else None,
         ignore_failure=args.ignore_failure,

@@ -26,9 +26,10 @@ _PARTS = {
     ),
     "_overlay": "in_overlay overlaid",
     "_tables": (
-        "DEVICES GUESTS LAUNCHERS RUNTIMES bind_for_us device_driver_named guest_named "
+        "BOOTING DEVICES GUESTS LAUNCHERS RUNTIMES bind_for_us device_driver_named guest_named "
         "launcher_named runtime_named"
     ),
+    "runtimes.qemu": "kernel_line",
 }
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ if TYPE_CHECKING:
         overlaid as overlaid,
     )
     from flowos.drivers._tables import (
+        BOOTING as BOOTING,
         DEVICES as DEVICES,
         GUESTS as GUESTS,
         LAUNCHERS as LAUNCHERS,
@@ -121,6 +123,9 @@ if TYPE_CHECKING:
         guest_named as guest_named,
         launcher_named as launcher_named,
         runtime_named as runtime_named,
+    )
+    from flowos.drivers.runtimes.qemu import (
+        kernel_line as kernel_line,
     )
 else:
     __getattr__, __dir__, __all__ = lazily(__name__, _PARTS)

@@ -55,6 +55,8 @@ class Traits:
     streams_beside: without a terminal, it takes the standard streams as descriptors 3, 4, 5.
     has_helpers: some of its work is done by processes that are not its own children.
     monitor: file in the run folder with the pid of the helper that cleans up.
+    program: the name of its program, where it is another one.
+    accelerator: of one that boots an image on a machine of its own: kvm or tcg (see `Boot`).
     """
 
     env_blocked: tuple[str, ...] = ()
@@ -66,6 +68,8 @@ class Traits:
     streams_beside: bool = False
     has_helpers: bool = False
     monitor: str = ""
+    program: str = ""
+    accelerator: str = ""
 
 
 class Runtime(Protocol):

@@ -214,7 +214,22 @@ _NODE = (
     ),
 )
 
-_TABLE = (*_NAMESPACES, *_FUSE, *_PODMAN, *_IMAGES, *_NODE)
+_BOOTED = (
+    _Complaint(
+        "no-kernel",
+        r"no kernel to boot with",
+        "there is no kernel to boot with",
+        "add one from a package of Debian: flowos kernel add NAME --deb linux-image-...deb",
+    ),
+    _Complaint(
+        "no-guest-memory",
+        r"cannot set up guest memory",
+        "there is no memory for the guest",
+        "boot it with less: @qemu:mem=256M",
+    ),
+)
+
+_TABLE = (*_BOOTED, *_NAMESPACES, *_FUSE, *_PODMAN, *_IMAGES, *_NODE)
 
 
 def explain(runtime: str, said: str) -> Reason:

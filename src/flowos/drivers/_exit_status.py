@@ -197,6 +197,12 @@ def _not_started(stage: str, number: int, launch: Launch) -> End:
             return RuntimeFailed(
                 f"'{launch.argv[0]}': its rank cannot join the container held for it: {name}"
             )
+        case "silent":
+            return RuntimeFailed(
+                f"'{launch.argv[0]}': its guest said nothing for {number} s and was ended"
+            )
+        case "died":
+            return RuntimeFailed(f"'{launch.argv[0]}': its guest died (qemu ended with {number})")
         case _:
             return RuntimeFailed(f"flowos-init cannot start '{launch.argv[0]}': {stage}: {name}")
 

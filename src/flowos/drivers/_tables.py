@@ -44,9 +44,13 @@ RUNTIMES: Mapping[str, Runtime] = _Loaded(
         "bwrap": ("bubblewrap", "Bubblewrap"),
         "apptainer": ("apptainer", "Apptainer"),
         "podman": ("podman", "Podman"),
+        "qemu": ("qemu", "Qemu"),
     }
 )
 """Runtimes by name, the fastest to start first; "auto" takes the first that can enter the image."""
+
+BOOTING = frozenset({"qemu"})
+"""Those with another kernel than the node's: "auto" takes none of them."""
 
 _BIND_TO_CORE = ("-bind-to", "core:{cores}")
 

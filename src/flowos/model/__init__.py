@@ -6,6 +6,7 @@ from flowos._lazy import lazily
 
 _PARTS = {
     "_baseline": "Baseline BaselineNumber MachineKind",
+    "_boot": "read_boot",
     "_bodies": "Captured Command Gang In NativeCode Out PortSpec Python Word",
     "_cloud": (
         "ActionKind Cloud CloudAction CloudDriver CloudRefusal RefusalKind Vm VmOrder tag_values"
@@ -34,9 +35,9 @@ _PARTS = {
     "_file_parts": "has_files with_files",
     "_graph": "Body Call Cond Constant Flow Loop Port Task as_task flow_input flow_output",
     "_launch": (
-        "BARE CUDA Argv Counts CpuTimes DeviceNumbers End Environment Exited Form GivenCounts "
-        "Image ImageConfig Killed Launch Lost Needs NotStarted Outcome Pairs RuntimeFailed Usage "
-        "with_choices"
+        "BARE CUDA Argv Boot Counts CpuTimes DeviceNumbers End Environment Exited Form GivenCounts "
+        "Image ImageConfig Killed Launch LinuxKernel Lost Needs NotStarted Outcome Pairs "
+        "RuntimeFailed Usage with_choices"
     ),
     "_native_ports": "NATIVE_DTYPES NativePorts dtype_of native_ports shape_of",
     "_ports": (
@@ -76,6 +77,9 @@ if TYPE_CHECKING:
         Baseline as Baseline,
         BaselineNumber as BaselineNumber,
         MachineKind as MachineKind,
+    )
+    from flowos.model._boot import (
+        read_boot as read_boot,
     )
     from flowos.model._bodies import (
         Captured as Captured,
@@ -210,6 +214,7 @@ if TYPE_CHECKING:
     from flowos.model._launch import (
         BARE as BARE,
         Argv as Argv,
+        Boot as Boot,
         Counts as Counts,
         CpuTimes as CpuTimes,
         CUDA as CUDA,
@@ -221,6 +226,7 @@ if TYPE_CHECKING:
         GivenCounts as GivenCounts,
         Image as Image,
         ImageConfig as ImageConfig,
+        LinuxKernel as LinuxKernel,
         Killed as Killed,
         Launch as Launch,
         Lost as Lost,

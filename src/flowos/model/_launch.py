@@ -194,12 +194,41 @@ class Image:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LinuxKernel:
+    """A Linux kernel, as the library of kernels has it.
+
+    release: as `uname -r` says. image, initrd: files; the latter holds the modules, which are
+    loaded in their order. parameters: on its command line, behind those that booting needs.
+    """
+
+    name: str = ""
+    release: str = ""
+    image: PurePath = PurePath()
+    initrd: PurePath = PurePath()
+    modules: Argv = ()
+    parameters: Argv = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boot:
+    """How an image is booted. kernel: at first its name alone; "" for the only one there is.
+
+    accelerator: kvm, or tcg, which computes the instructions of the guest one by one; "" until it
+    is known which works.
+    """
+
+    kernel: LinuxKernel = LinuxKernel()
+    memory_bytes: int = 512 << 20
+    accelerator: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Environment:
     """The environment of a launch, as data. Without an image it is bare.
 
     runtime: a name in `drivers.RUNTIMES`, or "auto" for the first that can enter the image here.
     binds: (source, target) or (source, target + ":ro"). devices: CDI names (vendor/class=name).
-    variables: override those of the image.
+    variables: override those of the image. boot: of a runtime that boots it.
     """
 
     image: Image | None = None
@@ -207,6 +236,7 @@ class Environment:
     binds: Pairs = ()
     devices: tuple[str, ...] = ()
     variables: Pairs = ()
+    boot: Boot | None = None
 
     @property
     def label(self) -> str:

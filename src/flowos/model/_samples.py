@@ -22,6 +22,7 @@ class MeasurementRequest:
     environments: to be measured side by side, by the user's names, the base first; (): this node as
     it is. binary: the same in all of them (is the runtime equal?), or each environment's own (is my
     stack equal?). nodes: between how many it is measured. suite: the part of it that this is.
+    emulated: measure too where a guest's instructions are computed one by one (TCG).
     commands: of the user, to be timed in this folder; the others are compared with the first.
     ignore_failure: are runs of theirs that fail counted? margin: differences between them count as
     equal up to this share; None for the probe's own.
@@ -34,6 +35,7 @@ class MeasurementRequest:
     matrix: PurePath | None = None
     environments: tuple[str, ...] = ()
     binary: Binary = "same"
+    emulated: bool = False
     nodes: int = 1
     commands: tuple[Argv, ...] = ()
     folder: PurePath | None = None
@@ -153,7 +155,8 @@ class Entered:
     """An environment in which a run measured. `label`: its level on the axis "env".
 
     digest: of its image. version: of its runtime. tried: what the kernel permits programs in it.
-    notes: the steps that prepared it, one line each.
+    notes: the steps that prepared it, one line each. kernel, parameters, accelerator: of one that
+    is booted: the release, the command line, and kvm or tcg.
     """
 
     label: str
@@ -164,6 +167,9 @@ class Entered:
     version: str = ""
     tried: tuple[Tried, ...] = ()
     notes: tuple[str, ...] = ()
+    kernel: str = ""
+    parameters: str = ""
+    accelerator: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,7 +80,7 @@ def _runtime(runtime: Runtime, tried: Facts) -> Check:
     if reasons:
         says, remedy = reasons[0].text, reasons[0].remedy
         return Check(group="enter", name=runtime.name, works=False, says=says, remedy=remedy)
-    tool = tried.tool(runtime.name)
+    tool = tried.tool(runtime.traits.program or runtime.name)
     works = {t.name for t in tried.tried if t.works}
     forms = [form for form in ("folder", "squashfs") if f"{runtime.name} {form}" in works]
     says = f"{tool.version if tool else ''} enters a {' or a '.join(forms)}"

@@ -5,7 +5,7 @@ from os import PathLike, fspath
 from pathlib import Path, PurePath
 
 from flowos._dataclasses import replace
-from flowos.drivers import RUNTIMES
+from flowos.drivers import BOOTING, RUNTIMES
 from flowos.model import BARE, Environment, EnvironmentRefused, Pairs
 
 Word = str | PathLike[str] | Environment | None
@@ -22,7 +22,8 @@ def environment(
     """Describe an environment.
 
     word: "bare" or None, the path of an image, or (as text) its name in the image library; an
-    image may be followed by @RUNTIME ("image.sqfs@podman"). binds: SRC, "SRC:DST", "SRC:DST:ro", or
+    image may be followed by @RUNTIME ("image.sqfs@podman"), where qemu boots it, with
+    @qemu:kernel=NAME,mem=1G. binds: SRC, "SRC:DST", "SRC:DST:ro", or
     (SRC, DST) with "DST:ro" for read-only. devices: CDI names, as nvidia.com/gpu=0. variables: by
     name, or "NAME=VALUE".
     Raises EnvironmentRefused for an unknown image or runtime, or an invalid option.
@@ -74,13 +75,22 @@ def _named(word: object, *, digest: bool) -> Environment:
         )
     given = word if isinstance(word, str) else fspath(Path(word).absolute())
     name, runtime = _parted(given)
+    runtime, _, options = runtime.partition(":")
     if name == "bare":
         if runtime not in ("", "auto", "bare"):
             raise EnvironmentRefused(f"environment bare: it needs no runtime, leave out @{runtime}")
         return BARE
     from flowos.operations._images._resolve import resolve_image  # not needed for bare
 
-    return Environment(image=resolve_image(name, digest=digest), runtime=runtime or "auto")
+    image, boot = resolve_image(name, digest=digest), None
+    if runtime in BOOTING:
+        from flowos.model import read_boot  # few environments are booted
+
+        try:
+            boot = read_boot(options)
+        except EnvironmentRefused as error:
+            raise EnvironmentRefused(f"environment {given}: {error}") from None
+    return Environment(image=image, runtime=runtime or "auto", boot=boot)
 
 
 def _parted(word: str) -> tuple[str, str]:
@@ -88,7 +98,10 @@ def _parted(word: str) -> tuple[str, str]:
     name, at, runtime = word.rpartition("@")
     if not at or not name or Path(word).exists() or runtime.startswith("sha256:"):
         return word, ""
-    if runtime != "auto" and runtime not in RUNTIMES:
+    kind, colon, _ = runtime.partition(":")
+    if colon and kind in RUNTIMES and kind not in BOOTING:
+        raise EnvironmentRefused(f"environment {word}: {kind} takes nothing behind a colon")
+    if kind != "auto" and kind not in RUNTIMES:
         known = ", ".join(("auto", *sorted(RUNTIMES)))
         raise EnvironmentRefused(
             f"environment {word}: unknown runtime {runtime!r}; known are {known}"

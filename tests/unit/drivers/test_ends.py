@@ -289,3 +289,15 @@ def test_a_status_of_a_later_init_may_tell_more_than_we_know() -> None:
 )
 def test_what_a_worker_began_last_is_read(text: bytes, progress: tuple[int, int]) -> None:
     assert read_progress(text) == progress
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("error silent 30", "'prog': its guest said nothing for 30 s and was ended"),
+        ("error died 1", "'prog': its guest died (qemu ended with 1)"),
+    ],
+)
+def test_a_guest_that_is_gone_is_named(said: str, told: str) -> None:
+    end, _ = classify_end(ONE, seen(status(said), code=125))
+    assert end == RuntimeFailed(told)

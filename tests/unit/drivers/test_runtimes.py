@@ -46,7 +46,7 @@ def test_an_unknown_runtime_is_one_line_that_names_the_known() -> None:
         runtime_named("docker")
     assert (
         str(told.value)
-        == "unknown runtime 'docker'; known are apptainer, bare, bwrap, ch-run, podman"
+        == "unknown runtime 'docker'; known are apptainer, bare, bwrap, ch-run, podman, qemu"
     )
 
 
@@ -153,9 +153,10 @@ def test_a_runtime_has_no_trait_that_it_does_not_state_but_read_only_binds() -> 
 @pytest.mark.parametrize(
     ("trait", "names"),
     [
-        ("makes_targets", ["apptainer", "podman"]),
-        ("binds_read_only", ["apptainer", "bare", "bwrap", "podman"]),
-        ("own_terminal", ["podman"]),
+        ("makes_targets", ["apptainer", "podman", "qemu"]),
+        ("binds_read_only", ["apptainer", "bare", "bwrap", "podman", "qemu"]),
+        ("own_terminal", ["podman", "qemu"]),
+        ("accelerator", ["qemu"]),
         ("streams_beside", ["podman"]),
         ("has_helpers", ["apptainer", "podman"]),
     ],

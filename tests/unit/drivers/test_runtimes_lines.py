@@ -7,12 +7,27 @@ golden file is a failure. One word a line, what was given quoted as a shell woul
 import os
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path, PurePath
 
 import pytest
 
-from flowos.drivers import LinkStep, Runtime, SetupStep, runtime_named
-from flowos.model import Argv, Environment, Facts, Form, Image, Launch, LaunchFailed, Pairs, Tool
+from flowos.drivers import LinkStep, Runtime, SetupStep, kernel_line, runtime_named
+from flowos.model import (
+    Argv,
+    Boot,
+    Environment,
+    Facts,
+    Form,
+    Image,
+    Launch,
+    LaunchFailed,
+    LinuxKernel,
+    Needs,
+    Pairs,
+    Tool,
+    Tried,
+)
 
 GOLDEN = Path(__file__).parents[2] / "golden/runtimes"
 AT, MOUNT = PurePath("/tmp/flowos-7/abc/0"), PurePath("/tmp/flowos-7/abc/1")
@@ -47,11 +62,12 @@ def lines(
     binds: Pairs = (),
     devices: tuple[str, ...] = (),
     terminal: bool = False,
+    boot: Boot | None = None,
 ) -> Iterator[Argv]:
     """Set-up, launch and teardown."""
     source = PurePath("/images/deb" if form == "folder" else f"/images/deb.{form}")
     image = Image(form=form, digest="sha256:0", source=source)
-    env = Environment(image=runtime.entered(image, MOUNT), binds=binds, devices=devices)
+    env = Environment(image=runtime.entered(image, MOUNT), binds=binds, devices=devices, boot=boot)
     yield from map(words_of, runtime.setup(image, MOUNT))
     yield runtime.wrap(INNER, Launch(argv=INNER[3:], env=env, terminal=terminal), AT)
     yield from (launch.argv for launch in runtime.teardown(image, MOUNT))
@@ -246,3 +262,42 @@ def test_apptainer_enters_a_squashfs_that_squashfuse_shows_where_that_is() -> No
     assert list(lines(helped)) == list(lines(APPTAINER)), "a folder needs no help"
     assert not APPTAINER.setup(Image(form="squashfs", digest="", source=PurePath("/a")), MOUNT)
     assert list(lines(alone, form="squashfs")) == list(lines(APPTAINER, form="squashfs"))
+
+
+KERNEL = LinuxKernel(
+    name="rt",
+    release="6.1-rt",
+    image=PurePath("/data/kernels/rt/image"),
+    initrd=PurePath("/var/tmp/rt.cpio"),
+    parameters=("isolcpus=1",),
+)
+QEMU = facts(**{"qemu-system-x86_64": "7.2"})
+
+
+def test_qemu_boots_a_squashfs_by_tcg_where_kvm_cannot_be_asked() -> None:
+    no_kvm = replace(QEMU, tried=(Tried(name="kvm", works=False, says="/dev/kvm: no"),))
+    (tcg,) = runtime_named("qemu").ways(no_kvm)
+    check("qemu", lines(tcg, form="squashfs", binds=READ_ONLY))
+
+
+def test_qemu_boots_by_kvm_with_a_kernel_and_memory_that_were_named() -> None:
+    kvm, tcg = runtime_named("qemu").ways(QEMU)
+    assert (kvm.traits.accelerator, tcg.traits.accelerator) == ("kvm", "tcg")
+    check("qemu-kvm", lines(kvm, form="squashfs", boot=Boot(kernel=KERNEL, memory_bytes=1 << 30)))
+    assert kernel_line(KERNEL, "tcg").endswith("mitigations=off cryptomgr.notests isolcpus=1")
+
+
+def test_qemu_takes_a_comma_in_a_path() -> None:
+    image = Image(form="squashfs", digest="sha256:0", source=PurePath("/a,b.sqfs"))
+    words = runtime_named("qemu").wrap(
+        INNER, Launch(argv=INNER[3:], env=Environment(image=image)), AT
+    )
+    assert words[words.index("-blockdev") + 1].endswith("file.filename=/a,,b.sqfs")
+
+
+@pytest.mark.parametrize("needs", [Needs(gpus=1), Needs(devices={"gpu-x": 1})])
+def test_qemu_refuses_devices_of_the_machine_by_name(needs: Needs) -> None:
+    image = Image(form="squashfs", digest="sha256:0", source=PurePath("/a.sqfs"))
+    given = Launch(argv=INNER[3:], env=Environment(image=image), needs=needs)
+    with pytest.raises(LaunchFailed, match=r"^device gpu(-x)?: a booted image \(qemu\) has no"):
+        runtime_named("qemu").wrap(INNER, given, AT)

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from flowos._dataclasses import replace
-from flowos.drivers import RUNTIMES, Reason
+from flowos.drivers import BOOTING, RUNTIMES, Reason
 from flowos.engine.environments._devices import Devices
 from flowos.engine.environments._runtimes import Runtimes
 from flowos.model import Environment, EnvironmentRefused, Facts, Form, Image, Launch, LaunchFailed
 
-_ENTERING = tuple(name for name in RUNTIMES if name != "bare")
+_ENTERING = tuple(name for name in RUNTIMES if name not in {"bare", *BOOTING})
 _FIXED = frozenset({"form", "no-program", "refused"})
 """Reasons that trying again cannot change."""
 

@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 
 from flowos._dataclasses import dataclass, replace
 from flowos.drivers import (
+    BOOTING,
     CdiSpec,
     Placed,
     bind_for_us,
@@ -44,7 +45,7 @@ class Devices:
 
     def given_to(self, env: Environment, runtimes: Runtimes) -> Environment:
         """For a runtime that was chosen: by name where it reads specs itself, else as binds."""
-        if not env.devices:
+        if not env.devices or env.runtime in BOOTING:  # which refuses them by name
             return env
         if self.usual and runtimes.entering(env).traits.reads_cdi:
             # it sets variables, flowos-init others

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, Unpack
 
 import flowos
-from flowos.drivers import RUNTIMES, MpiSaid, Runtime, path_inside
+from flowos.drivers import BOOTING, RUNTIMES, MpiSaid, Runtime, path_inside
 from flowos.engine._ready import Ready
 from flowos.engine.environments import _agent
 from flowos.engine.environments._images import image_at
@@ -90,6 +90,11 @@ class EnvironmentsElsewhere:
 
         neighbour: it is for a gang of another node.
         """
+        if env.runtime in BOOTING:
+            raise EnvironmentRefused(
+                f"environment {env.label}: it boots on this machine alone, not on node "
+                f"{self._node.name}; use another runtime there"
+            )
         with self._lock:
             opened = self._opened.get(env)
             if opened is None or opened.holder.done:

@@ -9,6 +9,7 @@ from flowos.drivers import RUNTIMES, SHARED
 from flowos.engine.environments._choice import choose_runtime
 from flowos.engine.environments._devices import devices_of
 from flowos.engine.environments._images import image_at
+from flowos.engine.environments._kernels import booting
 from flowos.engine.environments._points import (
     MountPoint,
     binds_inside,
@@ -37,6 +38,7 @@ def image_ready(
         missing = () if laid else points
         image, notes = _entered_form(name, form, image, missing, runtimes.session, undo)
         way = runtimes.entering(Environment(image=image, runtime=name))
+        env = booting(env, name, way.traits.accelerator, runtimes.session)
         entered, tear_down = set_up(way, image, runtimes.session)
         undo.callback(tear_down)
         ready = devices.given_to(replace(env, image=entered, runtime=name), runtimes)

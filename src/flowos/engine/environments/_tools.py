@@ -5,6 +5,7 @@ import pwd
 from pathlib import Path
 
 from flowos.engine._ask import which
+from flowos.engine.environments._kernels import kernels
 from flowos.model import Tried
 
 PROGRAMS = (
@@ -23,6 +24,7 @@ PROGRAMS = (
     "newgidmap",
     "crun",
     "runc",
+    "qemu-system-x86_64",
 )
 
 
@@ -33,7 +35,7 @@ def programs() -> dict[str, Path]:
 
 
 def tried_cheaply() -> tuple[Tried, ...]:
-    return _fuse(), _cgroups(), _subordinate_ids()
+    return _fuse(), _cgroups(), _subordinate_ids(), _kvm(), _kernels()
 
 
 def boot_id() -> str:
@@ -57,6 +59,22 @@ def _fuse() -> Tried:
     except OSError as error:
         return Tried(name="fuse", works=False, says=f"/dev/fuse: {error.strerror}")
     return Tried(name="fuse", works=True)
+
+
+def _kvm() -> Tried:
+    """Whether it may be asked at all; that a kernel boots with it is another matter."""
+    try:
+        os.close(os.open("/dev/kvm", os.O_RDWR | os.O_CLOEXEC))
+    except OSError as error:
+        return Tried(name="kvm", works=False, says=f"/dev/kvm: {error.strerror}")
+    return Tried(name="kvm", works=True)
+
+
+def _kernels() -> Tried:
+    """Which there are: with others, booting is tried anew."""
+    known = [f"{kernel.name} {kernel.release}" for kernel in kernels()]
+    says = ", ".join(known) or "no kernel to boot with"
+    return Tried(name="kernels", works=bool(known), says=says)
 
 
 def _cgroups() -> Tried:

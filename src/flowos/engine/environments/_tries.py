@@ -8,6 +8,7 @@ from pathlib import Path
 from flowos._dataclasses import dataclass
 from flowos.drivers import Runtime
 from flowos.engine._ask import ask
+from flowos.engine.environments._kernels import booting
 from flowos.engine.environments._setup import set_up
 from flowos.engine.launch._prepared import prepare
 from flowos.engine.launch._private_dirs import ON_DISK, own_folder
@@ -74,7 +75,9 @@ def _enter(way: Runtime, form: Form, session: LaunchSession) -> str:
 
 def _complaint(way: Runtime, image: Image, session: LaunchSession) -> str:
     env = Environment(image=image, runtime=way.name)
-    launch = Launch(argv=("/flowos-init", "--version"), env=env, limit_seconds=LIMIT_SECONDS)
+    env = booting(env, way.name, way.traits.accelerator, session)
+    limit = None if env.boot else LIMIT_SECONDS  # a guest that hangs is ended by what started it
+    launch = Launch(argv=("/flowos-init", "--version"), env=env, limit_seconds=limit)
     running = prepare(launch, way, session).start()
     outcome = running.wait()
     if outcome.ok and outcome.stdout.startswith(b"flowos-init"):

@@ -1,5 +1,5 @@
 /* flowos-init RUNDIR -- COMMAND [ARG...]
- * (or: flowos-init --version, --hold, --overlay DIR -- COMMAND [ARG...]; see overlay.h)
+ * (or: flowos-init --version, --hold; --overlay, see overlay.h; --boot, see boot.h; /init, guest.h)
  *
  * Stands between every launcher or runtime and its command, so that a start behaves alike
  * everywhere: exact environment and folder, signals handed on, no process left behind, and an
@@ -53,6 +53,8 @@
  * is inherited, command.c starts the command, overlay.c gives an image the mount points it lacks.
  */
 #define _GNU_SOURCE
+#include "flowos-init.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -71,7 +73,6 @@
 #include "command.h"
 #include "descriptors.h"
 #include "enter.h"
-#include "overlay.h"
 #include "relay.h"
 #include "run_folder.h"
 
@@ -371,19 +372,7 @@ static bool get_guardian(struct run* run, int* code) {
   return true;
 }
 
-int main(int argc, char** argv) {
-  if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-    puts("flowos-init 1");
-    return 0;
-  }
-  if (argc == 2 && strcmp(argv[1], "--hold") == 0) /* a container, as its command */
-    for (;;) pause();
-  if (argc > 4 && strcmp(argv[1], "--overlay") == 0 && strcmp(argv[3], "--") == 0)
-    return enter_overlay(argv[2], argv + 4);
-  if (argc < 4 || strcmp(argv[2], "--") != 0) {
-    fputs("usage: flowos-init RUNDIR -- COMMAND [ARG...]\n", stderr);
-    return OWN_FAILURE;
-  }
+int run_command(char** argv) {
   struct run run = {.folder.rank = own_rank(), .relay.page = -1, .began = now_seconds()};
   run.folder.fd = open(argv[1], O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (run.folder.fd < 0) {

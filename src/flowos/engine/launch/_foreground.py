@@ -19,14 +19,13 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
-from pathlib import Path
 from subprocess import Popen
 from types import FrameType
 from typing import Any
 
 from flowos._dataclasses import dataclass
 from flowos.engine.launch._capture import Pipes
-from flowos.engine.launch._orphans import unfinished
+from flowos.engine.launch._orphans import Started, unfinished
 from flowos.engine.launch._prepared import (
     PreparedLaunch,
     hold_container,
@@ -105,11 +104,10 @@ class _Post:
 def _to_command(running: RunningProcess, number: int) -> bool:
     """By flowos-init, unless its number means another process here. False: it has not started."""
     try:
-        said = (running.folder / "started.0").read_text().split()
+        started = Started((running.folder / "started.0").read_bytes())
     except OSError:
         return running.done
-    here = int(said[3]) == Path("/proc/self/ns/pid").stat().st_ino
-    return _sent(int(said[0]) if here else running.pid, number)
+    return _sent(started.init if started.here else running.pid, number)
 
 
 def _to_gang(keeps: Collection[str], running: RunningProcess, number: int) -> bool:

@@ -151,6 +151,10 @@ def prepare(
         job=options.get("job", ""),
     )
     _check(launch)
+    if runtime.traits.accelerator:
+        from flowos.engine.launch._bootable import check_bootable  # few launches need it
+
+        check_bootable(launch, driver.name, session)
     if launch.ranks > 1 and not oversubscribe:
         _check_cpus(launch, session.cpu_count() * max(1, len(launch.nodes)))
     folder = session.run_folder()

@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # `flowos exec` begins here: what it does not need is loaded 
         Fpga,
         Image,
         Launch,
+        LinuxKernel,
         NodeDevice,
         Outcome,
         Pairs,
@@ -134,6 +135,10 @@ class Here:
         self, env: "Environment", launcher: str, mpirun: str = "", variables: "Pairs" = ()
     ) -> None:
         if env.image is not None and launcher != "direct":
+            if env.boot:
+                from flowos.engine.launch._bootable import refuse_ranks
+
+                refuse_ranks(env)
             self._mpi.check(env, launcher, mpirun, variables)
 
     def folder(self) -> Path:
@@ -225,6 +230,18 @@ class Here:
         from flowos.engine.environments._unpacked import remove_unpacked
 
         return remove_unpacked(digest)
+
+    def kernels(self) -> "tuple[LinuxKernel, ...]":
+        """Those with which an image can be booted, by name."""
+        from flowos.engine.environments._kernels import kernels
+
+        return kernels()
+
+    def kernels_folder(self) -> Path:
+        """The library of kernels, which need not be there."""
+        from flowos.engine.environments._kernels import kernels_folder
+
+        return kernels_folder()
 
     def home(self) -> Path | None:
         """The home folder of this user; None where it is unknown."""

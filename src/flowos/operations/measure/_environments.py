@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from pathlib import Path, PurePath
 
-from flowos.drivers import RUNTIMES, path_inside
+from flowos.drivers import RUNTIMES, kernel_line, path_inside
 from flowos.engine import Node, PreparedLaunch, Ready
 from flowos.model import (
     BARE,
@@ -162,6 +162,7 @@ def places(
             if request.folder is not None:
                 env, cwd, note = with_current_folder(env, Path(request.folder))
             ready = stack.enter_context(bare.node.ready(env))
+            _refuse_emulated(word, ready.env, request)
             own = bare.folder / str(number)
             own.mkdir()
             place = replace(
@@ -188,6 +189,14 @@ def label_of(name: str, runtime: str, digest: str, taken: Sequence[str]) -> str:
     return next((one for one in (label, *numbers) if one not in taken), label)
 
 
+def _refuse_emulated(word: str, env: Environment, request: MeasurementRequest) -> None:
+    if env.boot and env.boot.accelerator == "tcg" and not request.emulated:
+        raise EnvironmentRefused(
+            f"environment {word}: without KVM its instructions are computed one by one (TCG), and "
+            "its numbers say nothing of this machine; --emulated measures all the same"
+        )
+
+
 def _with_storage(env: Environment, scratch: PurePath) -> Environment:
     if env.image is None or path_inside(scratch, ()) is not None:
         return env
@@ -205,7 +214,8 @@ def _entered(
     if asked.image is None:
         return Entered(label=label_of("bare", "", "", taken))
     runtime, image = ready.env.runtime, asked.image
-    known = node.facts(only=(runtime,)).tool(runtime)
+    known = node.facts(only=(runtime,)).tool(RUNTIMES[runtime].traits.program or runtime)
+    boot = ready.env.boot
     name = PurePath(word.removesuffix(f"@{runtime}").removesuffix("@auto")).name
     return Entered(
         label=label_of(name, runtime, image.digest, taken),
@@ -215,6 +225,9 @@ def _entered(
         runtime=runtime,
         version=known.version if known else "",
         notes=(*ready.notes, *([note] if note else [])),
+        kernel=boot.kernel.release if boot else "",
+        parameters=kernel_line(boot.kernel, boot.accelerator) if boot else "",
+        accelerator=boot.accelerator if boot else "",
     )
 
 

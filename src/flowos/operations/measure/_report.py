@@ -273,4 +273,7 @@ def _described(env: Entered) -> Iterator[str]:
     if env.digest:
         image = f"{env.form} {env.image}, {env.digest[:23]}"
         yield f"{env.label}: {image}, entered by {env.runtime} {env.version}".rstrip()
+    if env.kernel:
+        how = f"booted by {env.accelerator} with Linux {env.kernel}"
+        yield f"{env.label}: {how}, parameters: {env.parameters}"
     yield from (f"{env.label}: {note}" for note in env.notes)

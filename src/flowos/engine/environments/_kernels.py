@@ -1,0 +1,77 @@
+"""The library of kernels, and the initrd with which one of them starts flowos-init in a guest.
+
+$XDG_DATA_HOME/flowos/kernels/NAME/kernel.json   a `model.LinuxKernel`
+                                   image
+                                   modules.cpio  of which flowos-init makes an initrd
+"""
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from flowos._dataclasses import replace
+from flowos.drivers import BOOTING
+from flowos.drivers.images.kernel import cpio
+from flowos.engine.launch._private_dirs import ON_DISK, own_folder
+from flowos.engine.launch._session import LaunchSession
+from flowos.model import Boot, Environment, EnvironmentRefused, LinuxKernel, from_plain
+
+ABOUT = "kernel.json"
+_PROGRAM = 0o100755
+
+
+def kernels_folder() -> Path:
+    """It need not be there."""
+    data = os.environ.get("XDG_DATA_HOME", "")
+    base = Path(data) if data.startswith("/") else Path.home() / ".local/share"
+    return base / "flowos/kernels"
+
+
+def kernels() -> tuple[LinuxKernel, ...]:
+    """Those of the library, by name."""
+    found = []
+    for file in sorted(kernels_folder().glob(f"*/{ABOUT}")):
+        with suppress(OSError, ValueError):  # removed meanwhile, or of another version of us
+            found.append(from_plain(LinuxKernel, json.loads(file.read_bytes())))
+    return tuple(found)
+
+
+def booting(
+    env: Environment, runtime: str, accelerator: str, session: LaunchSession
+) -> Environment:
+    """The environment with its kernel, where this runtime boots it. EnvironmentRefused if none."""
+    if runtime not in BOOTING:
+        return env
+    boot = env.boot or Boot()
+    kernel = _chosen(boot.kernel.name)
+    kernel = replace(kernel, initrd=_initrd(kernel, session.init_program()))
+    return replace(env, boot=replace(boot, kernel=kernel, accelerator=accelerator))
+
+
+def _chosen(name: str) -> LinuxKernel:
+    found = {kernel.name: kernel for kernel in kernels()}
+    if not found:
+        raise EnvironmentRefused(
+            "no kernel to boot with; add one from a package of Debian: "
+            "flowos kernel add NAME --deb linux-image-...deb"
+        )
+    known = ", ".join(found)
+    if name and name not in found:
+        raise EnvironmentRefused(f"no kernel {name!r}; known are {known} (flowos kernel list)")
+    if not name and len(found) > 1:
+        raise EnvironmentRefused(f"which kernel? name one of {known}: @qemu:kernel=NAME")
+    return found[name] if name else next(iter(found.values()))
+
+
+def _initrd(kernel: LinuxKernel, init: Path) -> Path:
+    """Made once for each flowos-init, and published by renaming."""
+    modules, seen = Path(kernel.initrd), init.stat()
+    key = f"{kernel.name}-{modules.stat().st_mtime_ns}-{seen.st_mtime_ns}"
+    made = own_folder(ON_DISK, "kernels") / f"{key}.cpio"
+    if not made.exists():
+        beside = made.with_name(f".{made.name}-{os.urandom(4).hex()}")
+        program = cpio([("init", _PROGRAM, init.read_bytes())])
+        beside.write_bytes(modules.read_bytes() + program)
+        beside.replace(made)
+    return made

@@ -1,0 +1,87 @@
+"""`flowos kernel`: the library of kernels with which images are booted."""
+
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from flowos.drivers.images.kernel import UnpackedKernel, cpio, read_kernel_package
+from flowos.engine import here
+from flowos.model import EnvironmentRefused, LinuxKernel, UsageError, to_plain
+
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+_FOLDER, _FILE = 0o040755, 0o100644
+
+
+def add_kernel(name: str, deb: Path, parameters: Iterable[str] = ()) -> LinuxKernel:
+    """Unpack a Debian package linux-image-... into the library, in place of one of this name.
+
+    parameters: on its command line, as isolcpus=1. Raises EnvironmentRefused if it is none.
+    """
+    _check_name(name)
+    given = tuple(parameters)
+    for word in given:
+        if not word.isprintable() or not word or " " in word:
+            raise UsageError(f"parameter {word!r}: expected one word, as isolcpus=1")
+    try:
+        with deb.open("rb") as file:
+            unpacked = read_kernel_package(file)
+        return _kept(name, unpacked, given)
+    except EnvironmentRefused as error:
+        raise EnvironmentRefused(f"{deb}: {error}") from error
+    except OSError as error:
+        raise EnvironmentRefused(f"{error.filename or deb}: {error.strerror}") from error
+
+
+def kernels() -> tuple[LinuxKernel, ...]:
+    """The kernels of the library, by name."""
+    return here().kernels()
+
+
+def remove_kernel(name: str) -> LinuxKernel:
+    """Raises EnvironmentRefused if there is none of this name."""
+    found = {kernel.name: kernel for kernel in kernels()}
+    if name not in found:
+        known = ", ".join(found) or "none"
+        raise EnvironmentRefused(f"no kernel {name!r}; known are {known}")
+    shutil.rmtree(here().kernels_folder() / name)
+    return found[name]
+
+
+def _check_name(name: str) -> None:
+    if not re.fullmatch(_NAME, name):
+        raise UsageError(f"kernel {name!r:.120}: expected letters, digits, and ._- (not first)")
+
+
+def _kept(name: str, unpacked: UnpackedKernel, parameters: tuple[str, ...]) -> LinuxKernel:
+    """Made under a hidden name, then renamed: a boot sees one or the other."""
+    library = here().kernels_folder()
+    library.mkdir(parents=True, exist_ok=True)
+    at = library / name
+    kernel = LinuxKernel(
+        name=name,
+        release=unpacked.release,
+        image=at / "image",
+        initrd=at / "modules.cpio",
+        modules=tuple(module for module, _ in unpacked.modules),
+        parameters=parameters,
+    )
+    with tempfile.TemporaryDirectory(prefix=".", dir=library) as made:
+        new = Path(made) / name
+        new.mkdir()
+        (new / "image").write_bytes(unpacked.image)
+        (new / "modules.cpio").write_bytes(_modules(unpacked))
+        (new / "kernel.json").write_text(json.dumps(to_plain(kernel)))
+        if at.exists():
+            at.rename(Path(made) / "before")
+        new.rename(at)
+    return kernel
+
+
+def _modules(unpacked: UnpackedKernel) -> bytes:
+    """flowos-init loads them in the order of their names."""
+    named = enumerate(unpacked.modules)
+    files = [(f"modules/{n:02}-{name}.ko", _FILE, content) for n, (name, content) in named]
+    return cpio([("modules", _FOLDER, b""), *files])
