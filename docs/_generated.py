@@ -14,7 +14,8 @@ os.environ["COLUMNS"] = "100"  # of usage lines
 NAMES = {
     "Flows": (
         "What is computed: typed tasks, wired by calling them.",
-        "task command cxx flow_input flow_output cond loop gang Task Flow Needs RunResult File In Out",
+        "task command cxx flow_input flow_output cond loop gang Task Flow Needs RunResult File In"
+        " Out",
     ),
     "Slices": (
         "Where it runs: resources that are held, of this machine or of a pool.",
