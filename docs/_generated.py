@@ -1,15 +1,12 @@
 """Pages of the reference that follow from the code: each command, each public name."""
 
 import argparse
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import flowos
 from flowos.cli import parser
 from flowos.cli._commands import COMMANDS
-
-os.environ["COLUMNS"] = "100"  # of usage lines
 
 NAMES = {
     "Flows": (

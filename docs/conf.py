@@ -4,6 +4,7 @@ Pages of commands and of public names are written into docs/reference/generated,
 from docstrings.
 """
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 HERE = Path(__file__).parent
+os.environ["COLUMNS"] = "100"  # of usage lines
 
 project = "FlowOS"
 copyright = "the authors of FlowOS"
