@@ -14,8 +14,10 @@ _EXIT_FAILED, _EXIT_USAGE, _EXIT_NOT_WRITTEN = 1, 2, 3
 _EXIT_CLOSED_PIPE = 141
 
 
-def parser(only: str = "") -> "argparse.ArgumentParser":
+def parser(only: str = "", *, all_options: bool = False) -> "argparse.ArgumentParser":
     """The command line with one command's options, or with the names of all commands only.
+
+    all_options: with those of all.
 
     What a command imports takes time, so that others are not loaded.
     """
@@ -31,10 +33,11 @@ def parser(only: str = "") -> "argparse.ArgumentParser":
     )
     top.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=CommandParser)
-    if only:
-        import_module(f"flowos.cli.{only}").add(commands)
-    for name in COMMANDS if not only else ():
-        commands.add_parser(name, help=COMMANDS[name])
+    for name in (only,) if only else COMMANDS:
+        if only or all_options:
+            import_module(f"flowos.cli.{name}").add(commands)
+        else:
+            commands.add_parser(name, help=COMMANDS[name])
     return top
 
 
@@ -82,7 +85,7 @@ def main(words: list[str] | None = None) -> int:
     from flowos.cli._output import OutputFailed, watch_streams
 
     watch_streams()
-    words = sys.argv[1:] if words is None else words
+    words = _asked(sys.argv[1:] if words is None else words)
     command = words[0] if words and words[0] in COMMANDS else ""
     name = f"flowos {command}".strip()
     try:
@@ -92,6 +95,11 @@ def main(words: list[str] | None = None) -> int:
         return _not_written(name, failed.__cause__)
     except KeyboardInterrupt as interrupt:
         return _interrupted(name, interrupt)
+
+
+def _asked(words: list[str]) -> list[str]:
+    """`flowos help COMMAND` is `flowos COMMAND --help`."""
+    return [*words[1:], "--help"] if words[:1] == ["help"] else words
 
 
 def _interrupted(name: str, interrupt: KeyboardInterrupt) -> int:

@@ -24,6 +24,7 @@ COMMANDS = {
     "image": "images: root file systems that work can be started in, each one file in your library",
     "kernel": "kernels with which @qemu boots an image, each from a package of Debian",
     "feed": "training data on this node's own storage: fill, look at, check and remove a cache",
+    "completion": "completion of commands, options and names, for bash, zsh and fish",
     "solve": "solve a symmetric positive definite sparse system, and see how its residual falls",
 }
 """Each is a module of this room, in the order in which help shows them."""

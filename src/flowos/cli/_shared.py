@@ -16,8 +16,17 @@ class CommandParser(argparse.ArgumentParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._nearest(unknown)}")
         return found, unknown
+
+    def _nearest(self, unknown: Sequence[str]) -> str:
+        """For the first option that is like one of those that there are."""
+        from difflib import get_close_matches
+
+        known = list(self._option_string_actions)
+        words = [word.partition("=")[0] for word in unknown if word.startswith("-")]
+        near = [match for word in words for match in get_close_matches(word, known, 1)]
+        return f"; did you mean {near[0]!r}?" if near else ""
 
 
 class Version(argparse.Action):
