@@ -67,6 +67,12 @@ class Help(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=_columns() - 2)
 
+    def add_argument(self, action: argparse.Action) -> None:
+        """The column of help is right of the longest command, which argparse does not indent."""
+        super().add_argument(action)
+        if isinstance(action, argparse._SubParsersAction):
+            self._action_max_length += self._indent_increment
+
     def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
         if action.nargs == argparse.REMAINDER and isinstance(action.metavar, str):
             return action.metavar
