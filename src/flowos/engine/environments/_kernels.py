@@ -12,7 +12,6 @@ from pathlib import Path
 
 from flowos._dataclasses import replace
 from flowos.drivers import BOOTING
-from flowos.drivers.images.kernel import cpio
 from flowos.engine.launch._private_dirs import ON_DISK, own_folder
 from flowos.engine.launch._session import LaunchSession
 from flowos.model import Boot, Environment, EnvironmentRefused, LinuxKernel, from_plain
@@ -66,6 +65,8 @@ def _chosen(name: str) -> LinuxKernel:
 
 def _initrd(kernel: LinuxKernel, init: Path) -> Path:
     """Made once for each flowos-init, and published by renaming."""
+    from flowos.drivers.images.kernel import cpio  # reads archives, which most starts never need
+
     modules, seen = Path(kernel.initrd), init.stat()
     key = f"{kernel.name}-{modules.stat().st_mtime_ns}-{seen.st_mtime_ns}"
     made = own_folder(ON_DISK, "kernels") / f"{key}.cpio"
