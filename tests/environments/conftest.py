@@ -102,6 +102,8 @@ that a machine of its own can keep, which are those not marked `of_this_kernel`.
 HAS_APPTAINER = any(map(shutil.which, ("apptainer", "singularity")))
 INSTALLED = ("bare", "ch-run", "bwrap", "podman", "qemu", *("apptainer",) * HAS_APPTAINER)
 """What tools/setup brings; Apptainer only where Debian's unstable suite can be reached."""
+CONTAINERS = tuple(name for name in INSTALLED if name != "qemu")
+"""Those that need no kernel of their own, and whose speed is this machine's."""
 
 
 def usable() -> set[str]:

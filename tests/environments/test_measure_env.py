@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import INSTALLED, Images, usable
+from .conftest import CONTAINERS, Images, usable
 
 Book = dict[str, Any]
 NOTHING_MEASURED = 1
@@ -57,8 +57,8 @@ def runtimes() -> list[str]:
     """Those that can be used here; in CI all that the set-up installs."""
     found = usable()
     if os.environ.get("CI"):
-        assert set(INSTALLED) <= found
-    return [name for name in INSTALLED if name in found and name != "bare"]
+        assert {*CONTAINERS} <= found
+    return [name for name in CONTAINERS if name in found and name != "bare"]
 
 
 def words_for(images: Images, runtimes: list[str]) -> list[str]:
