@@ -76,11 +76,12 @@ def run_page(
 
 
 def _check(command: Command, folder: Path, variables: Mapping[str, str]) -> None:
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    given = {**os.environ, "HOME": str(folder), **variables}
+    path = f"{Path(sys.executable).parent}:{given['PATH']}"
     done = subprocess.run(
         ["bash", "-c", command.line],
         cwd=folder,
-        env={**os.environ, "PATH": path, "HOME": str(folder), **variables},
+        env={**given, "PATH": path},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

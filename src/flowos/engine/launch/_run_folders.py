@@ -34,7 +34,7 @@ _HALF_MADE_SECONDS = 3600.0
 _NAME_BYTES = 5
 """Random bytes: more names than are ever used up, and short enough for a socket's path."""
 _LOOKS, _BETWEEN_LOOKS_SECONDS = 3, 0.02
-_PAUSES_SECONDS = (0.02, 0.1, 0.5, 0.0)
+_PAUSES_SECONDS = (0.02, 0.1, 0.5, 1.0, 1.5, 0.0)
 _GOES_BY = {errno.ENOTEMPTY, errno.EBUSY, errno.ENOENT}
 _MEMORY = Path("/dev/shm")
 _Count = TypeVar("_Count", int, float)
