@@ -195,7 +195,6 @@ def test_a_run_with_another_effort_is_refused(
         (("measure", "--check", "nosuch.json"), "baseline nosuch.json cannot be read: No such"),
         (("measure", "--check", "."), "baseline . cannot be read: Is a directory"),
         (("measure", "--check", "b.json", "--quick"), "--quick: not with --check"),
-        (("measure", "--check", "b.json", "--pool", "p"), "flowos compare BASELINE.json RUN"),
         (("measure", "--check", "b.json"), "b.json: this is no FlowOS baseline: "),
         (("measure", "--check", "b.json", "--junit", "no/x"), "no/x cannot be written: No such"),
         (("measure", "--check", "b.json", "--junit", "."), ". cannot be written: it is a folder"),

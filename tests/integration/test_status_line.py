@@ -24,10 +24,12 @@ WORKS = f"""
     {SEEN}
     time.sleep(0.05)
     if n % 5 == 0:
-        print("item", n, "of the work, and what is longer than a line of progress is, " * 2)
+        long = "of the work, and what is longer than a line of progress is, " * 2
+        sys.stdout.write(f"item {{n}} {{long}}\\n")
     if n % 5 == 1:
-        print("warning", n, file=sys.stderr)
+        sys.stderr.write(f"warning {{n}}\\n")
 """
+"""At once: `print` writes in pieces, and other workers between them."""
 NAPS = "[time.sleep(0.05) for _ in range(1200)]"
 """A minute. CPython forgets an interrupt that comes as a sleep begins, until the sleep ends."""
 
