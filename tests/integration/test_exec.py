@@ -188,7 +188,8 @@ def test_what_is_unknown_is_told_with_the_usage_of_the_command() -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("usage: flowos exec ")
     assert "-- COMMAND [ARG...]\n" in done.stderr
-    assert done.stderr.endswith("flowos exec: error: unrecognized arguments: --bnd\n")
+    last = "flowos exec: error: unrecognized arguments: --bnd; did you mean '--bind'?\n"
+    assert done.stderr.endswith(last)
 
 
 def test_a_second_environment_is_refused() -> None:
