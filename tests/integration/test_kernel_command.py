@@ -54,6 +54,17 @@ def test_a_kernel_is_added_listed_replaced_and_removed(
     assert "no kernel 'a'; known are none" in capsys.readouterr().err
 
 
+def test_a_dry_run_changes_nothing(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    add = ["kernel", "add", "a", "--deb", str(package)]
+    assert main([*add, "--dry-run"]) == 0
+    assert kernels() == ()
+    assert main(add) == 0
+    assert main(["kernel", "rm", "a", "--dry-run"]) == 0
+    assert [kernel.name for kernel in kernels()] == ["a"]
+    lines = capsys.readouterr().out.splitlines()
+    assert (lines[0], lines[2]) == ("would be added: a  6.1-x", "would be removed: a  6.1-x")
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

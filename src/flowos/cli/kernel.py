@@ -33,10 +33,15 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         metavar="WORD",
         help="for its command line, as isolcpus=1",
     )
-    add_json(command)
+    _add_dry_run(command)
     add_json(with_example(commands, "list", "the kernels in your library", "flowos kernel list"))
     command = with_example(commands, "rm", "remove one", "flowos kernel rm stock")
     command.add_argument("name", metavar="NAME", help="its name")
+    _add_dry_run(command)
+
+
+def _add_dry_run(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--dry-run", action="store_true", help="show what it would do, do nothing")
     add_json(command)
 
 
@@ -47,11 +52,13 @@ def run(args: argparse.Namespace) -> int:
         found = kernels()
         _show(args, to_json(found), [_line(kernel) for kernel in found] or ["no kernels yet"])
     elif args.subcommand == "add":
-        kernel = add_kernel(args.name, args.deb, args.parameter)
-        _show(args, to_json(kernel), [f"added: {_line(kernel)}"])
+        kernel = add_kernel(args.name, args.deb, args.parameter, dry_run=args.dry_run)
+        did = "would be added" if args.dry_run else "added"
+        _show(args, to_json(kernel), [f"{did}: {_line(kernel)}"])
     else:
-        kernel = remove_kernel(args.name)
-        _show(args, to_json(kernel), [f"removed: {_line(kernel)}"])
+        kernel = remove_kernel(args.name, dry_run=args.dry_run)
+        did = "would be removed" if args.dry_run else "removed"
+        _show(args, to_json(kernel), [f"{did}: {_line(kernel)}"])
     return 0
 
 

@@ -15,10 +15,13 @@ _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 _FOLDER, _FILE = 0o040755, 0o100644
 
 
-def add_kernel(name: str, deb: Path, parameters: Iterable[str] = ()) -> LinuxKernel:
+def add_kernel(
+    name: str, deb: Path, parameters: Iterable[str] = (), *, dry_run: bool = False
+) -> LinuxKernel:
     """Unpack a Debian package linux-image-... into the library, in place of one of this name.
 
-    parameters: on its command line, as isolcpus=1. Raises EnvironmentRefused if it is none.
+    parameters: on its command line, as isolcpus=1. dry_run: the package is read, nothing is
+    written. Raises EnvironmentRefused if it is none.
     """
     _check_name(name)
     given = tuple(parameters)
@@ -28,7 +31,8 @@ def add_kernel(name: str, deb: Path, parameters: Iterable[str] = ()) -> LinuxKer
     try:
         with deb.open("rb") as file:
             unpacked = read_kernel_package(file)
-        return _kept(name, unpacked, given)
+        kernel = _described(name, unpacked, given)
+        return kernel if dry_run else _kept(kernel, unpacked)
     except EnvironmentRefused as error:
         raise EnvironmentRefused(f"{deb}: {error}") from error
     except OSError as error:
@@ -40,13 +44,14 @@ def kernels() -> tuple[LinuxKernel, ...]:
     return here().kernels()
 
 
-def remove_kernel(name: str) -> LinuxKernel:
+def remove_kernel(name: str, *, dry_run: bool = False) -> LinuxKernel:
     """Raises EnvironmentRefused if there is none of this name."""
     found = {kernel.name: kernel for kernel in kernels()}
     if name not in found:
         known = ", ".join(found) or "none"
         raise EnvironmentRefused(f"no kernel {name!r}; known are {known}")
-    shutil.rmtree(here().kernels_folder() / name)
+    if not dry_run:
+        shutil.rmtree(here().kernels_folder() / name)
     return found[name]
 
 
@@ -55,12 +60,10 @@ def _check_name(name: str) -> None:
         raise UsageError(f"kernel {name!r:.120}: expected letters, digits, and ._- (not first)")
 
 
-def _kept(name: str, unpacked: UnpackedKernel, parameters: tuple[str, ...]) -> LinuxKernel:
-    """Made under a hidden name, then renamed: a boot sees one or the other."""
-    library = here().kernels_folder()
-    library.mkdir(parents=True, exist_ok=True)
-    at = library / name
-    kernel = LinuxKernel(
+def _described(name: str, unpacked: UnpackedKernel, parameters: tuple[str, ...]) -> LinuxKernel:
+    """As it will be in the library."""
+    at = here().kernels_folder() / name
+    return LinuxKernel(
         name=name,
         release=unpacked.release,
         image=at / "image",
@@ -68,8 +71,15 @@ def _kept(name: str, unpacked: UnpackedKernel, parameters: tuple[str, ...]) -> L
         modules=tuple(module for module, _ in unpacked.modules),
         parameters=parameters,
     )
+
+
+def _kept(kernel: LinuxKernel, unpacked: UnpackedKernel) -> LinuxKernel:
+    """Made under a hidden name, then renamed: a boot sees one or the other."""
+    library = here().kernels_folder()
+    library.mkdir(parents=True, exist_ok=True)
+    at = library / kernel.name
     with tempfile.TemporaryDirectory(prefix=".", dir=library) as made:
-        new = Path(made) / name
+        new = Path(made) / kernel.name
         new.mkdir()
         (new / "image").write_bytes(unpacked.image)
         (new / "modules.cpio").write_bytes(_modules(unpacked))

@@ -35,7 +35,7 @@ def programs() -> dict[str, Path]:
 
 
 def tried_cheaply() -> tuple[Tried, ...]:
-    return _fuse(), _cgroups(), _subordinate_ids(), _kvm(), _kernels()
+    return _opens("fuse"), _cgroups(), _subordinate_ids(), _opens("kvm"), _kernels()
 
 
 def boot_id() -> str:
@@ -53,21 +53,13 @@ def user_namespace_limits() -> str:
     return " ".join(_text(f"/proc/sys/{name}").strip() for name in names)
 
 
-def _fuse() -> Tried:
+def _opens(name: str) -> Tried:
+    """Whether a device may be asked at all; that a kernel boots with KVM is another matter."""
     try:
-        os.close(os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC))
+        os.close(os.open(f"/dev/{name}", os.O_RDWR | os.O_CLOEXEC))
     except OSError as error:
-        return Tried(name="fuse", works=False, says=f"/dev/fuse: {error.strerror}")
-    return Tried(name="fuse", works=True)
-
-
-def _kvm() -> Tried:
-    """Whether it may be asked at all; that a kernel boots with it is another matter."""
-    try:
-        os.close(os.open("/dev/kvm", os.O_RDWR | os.O_CLOEXEC))
-    except OSError as error:
-        return Tried(name="kvm", works=False, says=f"/dev/kvm: {error.strerror}")
-    return Tried(name="kvm", works=True)
+        return Tried(name=name, works=False, says=f"/dev/{name}: {error.strerror}")
+    return Tried(name=name, works=True)
 
 
 def _kernels() -> Tried:
