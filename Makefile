@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # What mypy has checked, by content: of all checkouts.
 export MYPY_CACHE_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/flowos/mypy
 
-.PHONY: measure test test-environments test-cluster check test-native mutants bench docs clean
+.PHONY: measure test test-environments test-cluster check test-native mutants bench docs recording wheel image release clean
 
 measure:  ## what can this machine do? (ARGS="--quick" and so on)
 	@tools/setup measure
@@ -43,6 +43,7 @@ check:  ## style, types, rooms, sizes, includes
 	$(PY)/ruff check .
 	$(PY)/ruff format --check .
 	$(PY)/mypy
+	$(PY)/basedpyright
 	$(PY)/lint-imports
 	$(PY)/python tools/circles.py
 	$(PY)/python tools/names.py
@@ -70,6 +71,26 @@ docs:  ## the site, into build/docs; open build/docs/index.html
 	$(PY)/pip install --quiet --group docs
 	$(PY)/sphinx-build -W --keep-going -q -b html docs build/docs
 	@echo written: build/docs/index.html
+
+recording:  ## a minute at a terminal, as docs/recording.cast and .svg
+	@tools/setup measure
+	here=$$PWD work=/tmp/flowos && mkdir "$$work" && trap 'rm -rf "$$work"' EXIT && cp examples/decorated.py examples/sweep.py "$$work" && \
+	cd "$$work" && "$$here/$(PY)/python" "$$here/tools/recording.py" "$$here/docs/recording" \
+	  'cat decorated.py' 'flowos run decorated.py number=77' \
+	  'timeout -s KILL 4 python sweep.py .; python sweep.py .' \
+	  'flowos measure --minutes 0.1 -- python decorated.py' 'flowos solve poisson:40x40x40'
+
+wheel:  ## sdist and wheels, into dist, each tried in an empty environment
+	@tools/setup release
+	tools/wheels dist
+	tools/pythons | while read -r _ python; do tools/smoke "$$python" dist || exit 1; done
+
+image:  ## FlowOS as an image, made by FlowOS from the wheel of dist; as an ordinary user
+	tools/image dist
+
+release:  ## VERSION=x.y.z: version, changelog, tag, sdist, wheels, checksums, SBOM; DRY=1 only says what
+	@$(if $(DRY),,tools/setup release)
+	python3 tools/release.py '$(VERSION)' $(if $(DRY),--dry-run)
 
 clean:
 	rm -rf build dist .venv .mypy_cache .pytest_cache .ruff_cache

@@ -1,8 +1,8 @@
-"""The OSU benchmarks and Intel's IMB: how each is run with an MPI, and what it prints.
+"""The OSU benchmarks, Intel's IMB and NetPIPE: how each is run with an MPI, and what it prints.
 
 OSU: a folder that holds its programs, built with that MPI. IMB: what `pip install impi-rt
 impi-devel` installs, in a virtual environment; its IMB-MPI1 runs with Intel MPI, and with MPICH,
-which has the same binary interface.
+which has the same binary interface. NetPIPE: Debian's, a program for each MPI.
 """
 
 import os
@@ -43,6 +43,10 @@ IMB = {
     "Allreduce": ("", "", "", "allreduce"),
 }
 """Its columns after the size: repetitions first; of times the least and the most."""
+
+NETPIPE = {"openmpi": "NPopenmpi", "mpich": "NPmpich2"}
+"""Its program for an MPI."""
+_NETPIPE_REPEATS = "200"
 
 ROOT_MAY = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
@@ -97,6 +101,18 @@ def of_imb(family: Family, imb: Path, ours: Path) -> Numbers:
         found.update(_columns(part, IMB[name]))
     if not found:
         sys.exit(f"mpi: IMB of {imb} printed no numbers with {family.name}")
+    return found
+
+
+def of_netpipe(family: Family, program: str) -> Numbers:
+    """Its ping-pong's time one way, of which it writes the best of some trials."""
+    with tempfile.TemporaryDirectory() as folder:
+        file, sizes = Path(folder, "out"), ("-l", SIZES[0], "-u", SIZES[-1], "-p", "0")
+        family.run(program, *sizes, "-n", _NETPIPE_REPEATS, "-o", str(file))
+        rows = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
+    found = {("latency", row[0]): float(row[2]) for row in rows if row[0] in SIZES}
+    if not found:
+        sys.exit(f"mpi: {program} wrote no numbers")
     return found
 
 

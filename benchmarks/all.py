@@ -13,6 +13,8 @@ NAMES = (
     "engine",
     "workers",
     "engines",
+    "sort",
+    "r",
     "slices",
     "kept_results",
     "programs",

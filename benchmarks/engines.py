@@ -1,9 +1,15 @@
-"""What task bodies in other languages cost: C++ by fo.cxx, next to what else calls a C function.
+"""What task bodies in other languages cost: C++ by fo.cxx, next to what else calls a C function;
+OpenCL by fo.opencl, next to pyopencl.
 
 All ways by turns, medians and the middle half of the rounds. `check`: a task of arrays,
 against one of integers. `call`: three arrays of 16 floats, into an output that is there and into a
 new one. `two`: two tasks at once against one after the other. `triad`: two C++ tasks against a
-program with OpenMP. `first`: compiled, and found in the cache by a new process.
+program with OpenMP. `first`: compiled, and found in the cache by a new process. `opencl`: a call
+with three arrays of 16 floats, and the time that its thread works for it; the triad; the first use.
+`either`: two triads in a chain, each engine forced and chosen, by size. `empty`: 10,000 empty tasks
+side by side and in a chain, next to StarPU's.
+`hdl`: an adder in Verilog, simulated: cycles a second, microseconds a sample and a call, and
+seconds to build it, with Verilator's library and without.
 """
 
 import argparse
@@ -21,6 +27,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _by_turns import Way, by_turns, repeated
+from _empty_tasks import empty_tasks
 
 import flowos as fo
 
@@ -53,7 +61,19 @@ OPENMP: Any = fo.cxx(
     outputs={"a": VECTOR},
     flags=["-fopenmp"],
 )
-Way = Callable[[], object]
+OPENCL_SOURCE = """
+__kernel void triad(__global const float* b, __global const float* c, float s, long n,
+                    __global float* a) {
+  size_t i = get_global_id(0);
+  a[i] = b[i] + s * c[i];
+}
+"""
+OPENCL: Any = fo.opencl(
+    OPENCL_SOURCE,
+    "triad",
+    inputs={"b": VECTOR, "c": VECTOR, "s": fo.float32},
+    outputs={"a": VECTOR},
+)
 
 
 @fo.task
@@ -69,35 +89,6 @@ def named(v: VECTOR) -> VECTOR:  # type: ignore[valid-type]
 @fo.task
 def number(v: fo.int64) -> fo.int64:
     return v
-
-
-def seconds(way: Way) -> float:
-    began = time.perf_counter()
-    way()
-    return time.perf_counter() - began
-
-
-def by_turns(ways: dict[str, Way], rounds: int, scale: float) -> dict[str, Any]:
-    """Each way's seconds times scale: the median, and the middle half."""
-    took: dict[str, list[float]] = {name: [] for name in ways}
-    for way in ways.values():
-        way()
-    for turn in range(rounds):
-        names = list(ways) if turn % 2 == 0 else list(reversed(ways))
-        for name in names:
-            took[name].append(seconds(ways[name]) * scale)
-    return {
-        name: {"median": statistics.median(each), "middle": statistics.quantiles(each, n=4)[::2]}
-        for name, each in took.items()
-    }
-
-
-def repeated(way: Way, count: int) -> Way:
-    def run() -> None:
-        for _ in range(count):
-            way()
-
-    return run
 
 
 def checks(rounds: int) -> dict[str, Any]:
@@ -194,13 +185,103 @@ def triads(rounds: int, floats: int) -> dict[str, Any]:
     return {**found, "of_openmp": ratio, "right": total == 4.0 * floats}
 
 
-def first_use(rounds: int) -> dict[str, Any]:
+def bare_pyopencl() -> Callable[[Any, Any], Any]:
+    """The same call as a person would write it once its types are said."""
+    import pyopencl as cl
+
+    from flowos.engine.bodies._opencl_engine import opencl_engine
+
+    context, flags = opencl_engine().context, cl.mem_flags
+    queue = cl.CommandQueue(context)
+    kernel = cl.Kernel(cl.Program(context, OPENCL_SOURCE).build(), "triad")
+    kernel.set_arg_types([None, None, np.float32, np.int64, None])
+    read, write = (f | flags.USE_HOST_PTR for f in (flags.READ_ONLY, flags.WRITE_ONLY))
+
+    def call(b: Any, c: Any) -> Any:
+        a = np.empty(len(b), np.float32)
+        given, other, into = (
+            cl.Buffer(context, flag, hostbuf=array)
+            for flag, array in ((read, b), (read, c), (write, a))
+        )
+        kernel.set_args(given, other, 3.0, len(b), into)
+        cl.enqueue_nd_range_kernel(queue, kernel, (len(b),), None).wait()
+        return a
+
+    return call
+
+
+def opencl(rounds: int, floats: int) -> dict[str, Any]:
+    ours, bare, openmp = OPENCL.body.fun, bare_pyopencl(), OPENMP.body.fun
+    b, c = np.ones(16, np.float32), np.ones(16, np.float32)
+    ways = {
+        "task's function": repeated(lambda: ours(b, c, 3.0), 300),
+        "pyopencl": repeated(lambda: bare(b, c), 300),
+    }
+    calls = by_turns(ways, rounds, 1e6 / 300)
+    works = by_turns(ways, rounds, 1e6 / 300, time.thread_time)
+    b, c = np.ones(floats, np.float32), np.ones(floats, np.float32)
+    triad = by_turns(
+        {
+            "task's function": lambda: ours(b, c, 3.0),
+            "pyopencl": lambda: bare(b, c),
+            "openmp": lambda: openmp(b, c),
+        },
+        rounds,
+        1.0,
+    )
+    rates = {name: 12e-9 * floats / each["median"] for name, each in triad.items()}
+    a = np.ones(16, np.float32)
+    first = first_use(max(3, rounds // 4), ours, (a, a, 3.0))
+    return {"call_us": calls, "works_us": works, "triad_gb_s": rates, "first_s": first}
+
+
+def choices(rounds: int) -> dict[str, Any]:
+    """Seconds of two triads in a chain, by number of floats: each engine forced, and chosen."""
+    numpy: Any = fo.task(
+        {
+            "task_name": "triad",
+            "iport_nametypes": (("b", VECTOR), ("c", VECTOR)),
+            "oport_nametypes": ("a", VECTOR),
+            "fun": lambda b, c: b + np.float32(3) * c,
+        }
+    )
+    source = OPENCL_SOURCE.replace("float s, ", "").replace("s * ", "3.0f * ")
+    kernel = fo.opencl(source, "triad", inputs={"b": VECTOR, "c": VECTOR}, outputs={"a": VECTOR})
+    triad = fo.either(numpy, TRIAD, kernel)
+    b, c = fo.flow_input("b", VECTOR), fo.flow_input("c", VECTOR)
+    flow = fo.flow_output(triad(triad(b, c), c))
+    return {
+        str(floats): forced_and_chosen(flow, floats, rounds)
+        for floats in (1_000, 10_000, 100_000, 1_000_000, 16_000_000)
+    }
+
+
+def forced_and_chosen(flow: Any, floats: int, rounds: int) -> dict[str, Any]:
+    values, names = (np.ones(floats, np.float32),) * 2, ("python", "cpu", "opencl")
+    opened = {name: fo.slice(flow, engines=(name,), workers="inline") for name in names}
+    opened["chosen"] = fo.slice(flow, workers="inline")
+    try:
+        for _ in range(40):
+            opened["chosen"].run(*values)
+        many = max(1, 2_000_000 // floats)
+        ways = {name: repeated(lambda s=s: s.run(*values), many) for name, s in opened.items()}  # type: ignore[misc]
+        took = by_turns(ways, rounds, 1.0 / many)
+        plan = [task.engine for task in opened["chosen"].plan(*values).tasks]
+    finally:
+        for each in opened.values():
+            each.free()
+    best = min(took[name]["median"] for name in names)
+    medians = {name: way["median"] for name, way in took.items()}
+    return {**medians, "engines": plan, "of_best": medians["chosen"] / best}
+
+
+def first_use(rounds: int, fun: Any, arguments: tuple[Any, ...]) -> dict[str, Any]:
     """Seconds from the first call in a process to its result."""
     program = (
-        "import pickle, sys, time, numpy; f = pickle.load(sys.stdin.buffer); "
-        "t = time.perf_counter(); f(3); print(time.perf_counter() - t)"
+        "import pickle, sys, time, numpy; f, given = pickle.load(sys.stdin.buffer); "
+        "t = time.perf_counter(); f(*given); print(time.perf_counter() - t)"
     )
-    call = pickle.dumps(SPIN.body.fun)
+    call = pickle.dumps((fun, arguments))
     took: dict[str, list[float]] = {"compiled": [], "cached": []}
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
@@ -208,7 +289,11 @@ def first_use(rounds: int) -> dict[str, Any]:
                 done = subprocess.run(
                     [sys.executable, "-c", program],
                     input=call,
-                    env={**os.environ, "XDG_CACHE_HOME": folder},
+                    env={
+                        **os.environ,
+                        "XDG_CACHE_HOME": folder,
+                        "POCL_CACHE_DIR": f"{folder}/pocl",
+                    },
                     capture_output=True,
                     check=True,
                 )
@@ -219,13 +304,68 @@ def first_use(rounds: int) -> dict[str, Any]:
     }
 
 
+ADDER = (Path(__file__).parents[1] / "examples/add.v").read_text(encoding="utf-8")
+
+
+def adder(name: str = "add") -> Any:
+    """What its task calls. name: of the module, as another one is built anew."""
+    words = fo.array(fo.uint32, ("n",))
+    task: Any = fo.hdl(
+        ADDER.replace("module add", f"module {name}"),
+        name,
+        inputs={"a": words, "b": words},
+        outputs={"sum": words},
+        into={"s": ("a", "b")},
+        out={"m": "sum"},
+    )
+    return task.body.fun
+
+
+def simulated(rounds: int, samples: int) -> dict[str, Any]:
+    """One sample is one cycle, and one more comes to the end."""
+    a = np.random.default_rng(0).integers(0, 1 << 32, samples, np.uint32)
+    b, one, add = a[::-1].copy(), np.ones(1, np.uint32), adder()
+    found = by_turns(
+        {"samples": lambda: add(a, b), "call": repeated(lambda: add(one, one), 1000)}, rounds, 1.0
+    )
+    took = found["samples"]["median"]
+    return {
+        "Mcycles_per_s": (samples + 1) / took / 1e6,
+        "us_a_sample": took / samples * 1e6,
+        "us_a_call": found["call"]["median"] * 1e3,
+        "right": bool((add(a, b) == a + b).all()),
+        "build_s": built(),
+        **found,
+    }
+
+
+def built() -> dict[str, float]:
+    """Seconds to the first result: with nothing kept, with Verilator's library, with the module."""
+    one = np.ones(1, np.uint32)
+    was = os.environ["XDG_CACHE_HOME"]
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["XDG_CACHE_HOME"] = folder
+        try:
+            ways = {"cold": "first", "library kept": "second", "kept": "second"}
+            took = {}
+            for way, name in ways.items():
+                began = time.perf_counter()
+                adder(name)(one, one)
+                took[way] = time.perf_counter() - began
+            return took
+        finally:
+            os.environ["XDG_CACHE_HOME"] = was
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--floats", type=int, default=1 << 26)
     parser.add_argument("--spins", type=int, default=10_000_000)
+    parser.add_argument("--samples", type=int, default=2_000_000)
     given = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "2")
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # else its threads spin in others' turns
     with tempfile.TemporaryDirectory() as folder:
         os.environ.setdefault("XDG_CACHE_HOME", str(Path(folder)))
         found = {
@@ -233,10 +373,14 @@ def main() -> int:
             "call_us": calls(given.rounds),
             "two": two_at_once(given.rounds, given.spins),
             "triad": triads(given.rounds, given.floats),
-            "first_s": first_use(max(3, given.rounds // 4)),
+            "first_s": first_use(max(3, given.rounds // 4), SPIN.body.fun, (3,)),
+            "opencl": opencl(given.rounds, given.floats),
+            "either": choices(given.rounds),
+            "empty": empty_tasks(given.rounds),
+            "hdl": simulated(given.rounds, given.samples),
         }
     print(json.dumps(found, indent=1))
-    return 0 if found["triad"]["right"] else 1
+    return 0 if found["triad"]["right"] and found["hdl"]["right"] else 1
 
 
 if __name__ == "__main__":

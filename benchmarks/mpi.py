@@ -1,9 +1,12 @@
-"""Our MPI numbers against OSU's and IMB's, interleaved A B B A: within 5 %.
+"""Our MPI numbers against OSU's, IMB's and NetPIPE's, interleaved A B B A: within 5 %.
 
 `python benchmarks/mpi.py [--json] [--rounds N] [--osu FAMILY=DIR ...] [--imb VENV]`
-FAMILY is openmpi or mpich; DIR holds OSU's programs built with that MPI (anywhere below it). No
-package has them: without --osu and --imb only our own numbers are shown. IMB comes with Intel MPI
-(`python -m venv VENV && VENV/bin/pip install impi-rt impi-devel`), and is run with that and MPICH.
+FAMILY is openmpi or mpich; DIR holds OSU's programs built with that MPI (anywhere below it):
+neither Debian nor PyPI has them. IMB comes with Intel MPI (`python -m venv VENV && VENV/bin/pip
+install impi-rt impi-devel`), and is run with that and MPICH, as Open MPI has another binary
+interface. NetPIPE is run where it is (`apt install netpipe-openmpi netpipe-mpich2`): its ping-pong
+alone, of which it gives the best of seven trials. `agree` says for each MPI and each of them how
+many numbers do; an MPI that there is none for is `not compared`, and our own numbers are shown.
 
 Our program verifies all data that it sends. They print two decimals of a microsecond, so half of
 the last one is allowed in addition to the 5 %. `best_ratio` is of the best of all rounds: where
@@ -19,10 +22,21 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 
-from _mpi_peers import FAMILIES, SIZES, Family, Numbers, intel_mpi, of_imb, of_osu
+from _mpi_peers import (
+    FAMILIES,
+    NETPIPE,
+    SIZES,
+    Family,
+    Numbers,
+    intel_mpi,
+    of_imb,
+    of_netpipe,
+    of_osu,
+)
 
 from flowos.model import Case, Sample, Unmeasured, Verdict
 from flowos.plan._compare import compare
@@ -59,9 +73,11 @@ def main() -> int:
             for sample in round_of(contest, number)
         ]
     verdicts = compare(samples, axis="program", base="theirs", margin=MARGIN, looks=1)
-    rows = [row_of(samples, v) for v in verdicts]
+    both = [v for v in verdicts if all(sides(samples, v))]
+    rows = [row_of(samples, v) for v in both]
     answer = {
-        "claim": "within 5 % of the OSU benchmarks and of IMB",
+        "claim": "within 5 % of the OSU benchmarks, of IMB and of NetPIPE",
+        "agree": agreement(rows),
         "compared": rows,
         "not compared": ", ".join(c.family.name for c in found if c.theirs is None),
         "medians": medians(samples),
@@ -84,20 +100,22 @@ def contests(args: argparse.Namespace, folder: Path) -> Iterator[Contest]:
     families = [f for f in FAMILIES if shutil.which(f.compiler)]
     for family in (*families, *([intel_mpi(args.imb)] if args.imb else [])):
         binary = built(family, folder)
-        if family.name in osu:
-            yield osu_contest(family, binary, osu[family.name])
-        if args.imb and family.name != "openmpi":
-            yield imb_contest(family, binary, args.imb)
-        if not osu and not args.imb:
+        against = dict(peers(family, binary, osu.get(family.name), args.imb))
+        for name, theirs in against.items():
+            yield Contest(family, binary, name, theirs)
+        if not against:
             yield Contest(family, binary)
 
 
-def osu_contest(family: Family, binary: Path, folder: Path) -> Contest:
-    return Contest(family, binary, "OSU", lambda: of_osu(family, folder))
-
-
-def imb_contest(family: Family, binary: Path, imb: Path) -> Contest:
-    return Contest(family, binary, "IMB", lambda: of_imb(family, imb, binary))
+def peers(
+    family: Family, binary: Path, osu: Path | None, imb: Path | None
+) -> Iterator[tuple[str, Callable[[], Numbers]]]:
+    if osu:
+        yield "OSU", partial(of_osu, family, osu)
+    if imb and family.name != "openmpi":
+        yield "IMB", partial(of_imb, family, imb, binary)
+    if program := shutil.which(NETPIPE.get(family.name, "")):
+        yield "NetPIPE", partial(of_netpipe, family, program)
 
 
 def built(family: Family, folder: Path) -> Path:
@@ -136,8 +154,9 @@ def ours(contest: Contest) -> Numbers:
     return {(r.metric, dict(r.levels)["bytes"]): median(r.values) for r in readings}
 
 
-def row_of(samples: list[Sample], verdict: Verdict) -> dict[str, object]:
-    mine, theirs = (
+def sides(samples: list[Sample], verdict: Verdict) -> list[list[float]]:
+    """Ours and theirs; [] for what the other program does not measure."""
+    return [
         [
             s.values[0]
             for s in samples
@@ -145,7 +164,11 @@ def row_of(samples: list[Sample], verdict: Verdict) -> dict[str, object]:
             and {("program", program), *verdict.rest} == set(s.case.levels)
         ]
         for program in ("ours", "theirs")
-    )
+    ]
+
+
+def row_of(samples: list[Sample], verdict: Verdict) -> dict[str, object]:
+    mine, theirs = sides(samples, verdict)
     is_time = UNITS.get(verdict.metric) == "second"
     best = min if is_time else max
     ratio = best(theirs) / best(mine) if is_time else best(mine) / best(theirs)
@@ -160,6 +183,18 @@ def row_of(samples: list[Sample], verdict: Verdict) -> dict[str, object]:
         "agrees": abs(verdict.ratio - 1) <= allowed,
         "best_agrees": abs(ratio - 1) <= allowed,
         "why": verdict.why,
+    }
+
+
+def agreement(rows: list[dict[str, object]]) -> dict[str, str]:
+    """For each MPI and what it is compared with: how many numbers agree."""
+    found: dict[str, list[dict[str, object]]] = {}
+    for row in rows:
+        found.setdefault(f"{row['mpi']}, {row['against']}", []).append(row)
+    return {
+        name: f"{sum(bool(r['agrees']) for r in its)} of {len(its)} within 5 % by medians,"
+        f" {sum(bool(r['best_agrees']) for r in its)} by the best"
+        for name, its in found.items()
     }
 
 

@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>  // IWYU pragma: keep
 #include <pyerrors.h>
 
 #include <array>
@@ -17,6 +18,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "base/pauses.h"
 #include "bind.h"
@@ -155,13 +157,19 @@ void make(Solver* at, const Looked<Index>& starts, const Looked<Index>& columns,
   new (at) Solver(starts, columns, values, settings);
 }
 
+// With the estimated residual after each iteration.
+struct Solved : solve::Info {
+  std::vector<double> residuals;
+};
+
 // What the iteration calls: Python's own callback, and now and then a look for Ctrl-C. What is
-// raised ends the iteration, and is raised where that has ended.
+// raised ends the iteration, and is raised where that has ended. Keeps the residuals.
 class CallbackRunner {
  public:
   explicit CallbackRunner(nb::handle callback) : callback_(callback) {}
 
   bool goes_on(std::int64_t iteration, double residual) {
+    residuals.push_back(residual);
     const auto now = std::chrono::steady_clock::now();
     if (callback_.is_none() && now - looked_ < kLook) return true;
     looked_ = now;
@@ -180,6 +188,8 @@ class CallbackRunner {
     if (raised_) std::rethrow_exception(raised_);
   }
 
+  std::vector<double> residuals;
+
  private:
   nb::handle callback_;
   std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
@@ -190,8 +200,8 @@ void check_rows(std::size_t has, std::int64_t rows) {
   if (std::cmp_not_equal(has, rows)) throw nb::value_error("a vector: as long as the matrix");
 }
 
-solve::Info solved(Solver& solver, const Looked<double>& b, const Written& x, double rtol,
-                   double atol, std::int64_t max_iterations, nb::handle callback) {
+Solved solved(Solver& solver, const Looked<double>& b, const Written& x, double rtol, double atol,
+              std::int64_t max_iterations, nb::handle callback) {
   check_rows(b.size(), static_cast<std::int64_t>(x.size()));
   const std::span right(b.data(), b.size());
   const std::span answer(x.data(), x.size());
@@ -205,7 +215,7 @@ solve::Info solved(Solver& solver, const Looked<double>& b, const Written& x, do
     });
   }
   runner.raise_if_raised();
-  return info;
+  return {info, std::move(runner.residuals)};
 }
 
 void precondition(Solver& solver, const Looked<double>& r, const Written& z) {
@@ -259,16 +269,20 @@ Matrix g3like(std::uint64_t seed) {
 }
 
 void bind_answers(nb::module_& m) {
-  nb::class_<solve::Info>(m, "SolverInfo", "Result of an iteration.")
-      .def_prop_ro("reason", [](const solve::Info& info) { return name_of(info.reason, kReasons); })
+  nb::class_<Solved>(m, "SolverInfo", "Result of an iteration.")
+      .def_prop_ro("reason", [](const Solved& info) { return name_of(info.reason, kReasons); })
       .def_ro("iterations", &solve::Info::iterations)
       .def_ro("residual", &solve::Info::residual, "||b - A x|| / ||b|| in fp64.")
       .def_ro("solved_residual", &solve::Info::solved_residual,
               "That of b less its mean, where a nullspace is taken out.")
       .def_prop_ro("precision",
-                   [](const solve::Info& info) { return name_of(info.precision, kPrecisions); })
+                   [](const Solved& info) { return name_of(info.precision, kPrecisions); })
       .def_ro("seconds", &solve::Info::seconds)
-      .def_ro("fp64_updates", &solve::Info::fp64_updates);
+      .def_ro("fp64_updates", &solve::Info::fp64_updates)
+      .def_prop_ro(
+          "residuals", [](const Solved& info) { return nb::tuple(nb::cast(info.residuals)); },
+          nb::sig("def residuals(self) -> tuple[float, ...]"),
+          "As estimated after each iteration.");
   nb::class_<solve::SetupSummary>(m, "SolverSetup", "Statistics of the set-up; see solver.h.")
       .def_ro("blocks", &solve::SetupSummary::blocks)
       .def_ro("block_rows", &solve::SetupSummary::block_rows)
@@ -279,6 +293,7 @@ void bind_answers(nb::module_& m) {
       .def_ro("eisenstat", &solve::SetupSummary::eisenstat)
       .def_ro("fill", &solve::SetupSummary::fill)
       .def_ro("bytes_per_iteration", &solve::SetupSummary::bytes_per_iteration)
+      .def_ro("flops_per_iteration", &solve::SetupSummary::flops_per_iteration)
       .def_ro("memory_bytes", &solve::SetupSummary::memory_bytes)
       .def_ro("order_seconds", &solve::SetupSummary::order_seconds)
       .def_ro("factor_seconds", &solve::SetupSummary::factor_seconds)

@@ -1,11 +1,11 @@
 """Docstrings as they are written here, to what Sphinx reads.
 
 A paragraph of lines `name: what it is`, with further ones indented, becomes a list; code in single
-backticks is code; a name that ends with an underscore is no link.
+backticks is code; a name that ends with an underscore is no link. Examples stay as they are.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
 _ITEM = re.compile(r"^(\w+(?:, \w+)*): (.*)$")
@@ -13,17 +13,17 @@ _ITEM = re.compile(r"^(\w+(?:, \w+)*): (.*)$")
 
 def converted(lines: Sequence[str]) -> list[str]:
     """The same lines as reStructuredText."""
-    return [_inline(line) for line in _listed(lines)]
+    paragraphs = groupby(lines, lambda line: not line.strip())
+    return [line for _, each in paragraphs for line in _paragraph([*each])]
 
 
-def _listed(lines: Sequence[str]) -> Iterator[str]:
-    for blank, paragraph in groupby(lines, lambda line: not line.strip()):
-        if blank:
-            yield from paragraph
-            continue
-        found = [*paragraph]
-        is_list = _ITEM.match(found[0]) and all(_ITEM.match(x) or x.startswith(" ") for x in found)
-        yield from map(_item, found) if is_list else found
+def _paragraph(lines: Sequence[str]) -> list[str]:
+    return [*lines] if lines[0].startswith(">>> ") else [*map(_inline, _listed(lines))]
+
+
+def _listed(lines: Sequence[str]) -> Sequence[str]:
+    is_list = _ITEM.match(lines[0]) and all(_ITEM.match(x) or x.startswith(" ") for x in lines)
+    return [*map(_item, lines)] if is_list else lines
 
 
 def _item(line: str) -> str:

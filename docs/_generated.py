@@ -1,24 +1,29 @@
-"""Pages of the reference that follow from the code: each command, each public name."""
+"""Pages of the reference that follow from the code: commands, public names, what is kept."""
 
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+from _escaped import escaped
+from _schemas import report_page, store_page
+
 import flowos
 from flowos.cli import parser
 from flowos.cli._commands import COMMANDS
+from flowos.cli._described import options, subparsers
 
 NAMES = {
     "Flows": (
         "What is computed: typed tasks, wired by calling them.",
-        "task command cxx flow_input flow_output cond loop gang Task Flow Needs RunResult File In"
-        " Out",
+        "task command cxx opencl cuda hdl r bitstream either flow_input flow_output cond loop gang"
+        " Task Flow Needs RunResult File In Out",
     ),
     "Slices": (
         "Where it runs: resources that are held, of this machine or of a pool.",
         "slice as_completed attach publish environment Environment Outcome",
     ),
     "Feed": ("With which data.", "Feed Peers decode serve_metrics"),
+    "Measure": ("How well.", "measure"),
     "Solve": ("Sparse symmetric positive definite systems.", "solve Solver"),
     "Kernels": ("Tasks on arrays that are ready.", "kernels"),
     "Types of ports": (
@@ -40,50 +45,29 @@ def write(folder: Path) -> None:
     folder.mkdir(parents=True)
     for name in COMMANDS:
         (folder / f"flowos-{name}.md").write_text("\n".join(_command(name)) + "\n")
-    (folder / "python.md").write_text("\n".join(_python()) + "\n")
+    pages = {"python": _python, "report-json": report_page, "store": store_page}
+    for page, lines in pages.items():
+        (folder / f"{page}.md").write_text("\n".join(lines()) + "\n")
 
 
 def _command(name: str) -> Iterator[str]:
-    yield from _parser(_subparsers(parser(only=name))[name], 1)
-
-
-def _subparsers(of: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    for action in of._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            return dict(action.choices)
-    return {}
+    yield from _parser(subparsers(parser(only=name))[name], 1)
 
 
 def _parser(of: argparse.ArgumentParser, depth: int) -> Iterator[str]:
-    within = _subparsers(of)
+    within = subparsers(of)
     yield from (f"{'#' * depth} {of.prog}", "")
     if of.description:
-        yield from (_escaped(of.description[:1].upper() + of.description[1:]) + ".", "")
+        yield from (escaped(of.description[:1].upper() + of.description[1:]) + ".", "")
     usage = of.format_usage().removeprefix("usage: ").rstrip()
     yield from ("```text", usage, "```", "")
     if not within:
-        for action in of._actions:
-            yield from _option(action)
+        for given, said in options(of):
+            yield from (f"`{given}`", f": {escaped(said)}", "")
     if of.epilog:
         yield from ("```text", of.epilog.strip("\n"), "```", "")
     for each in within.values():
         yield from _parser(each, depth + 1)
-
-
-def _option(action: argparse.Action) -> Iterator[str]:
-    if action.dest == "help" or action.help == argparse.SUPPRESS:
-        return
-    value = action.metavar or ("" if action.nargs == 0 else action.dest.upper())
-    words = ", ".join(action.option_strings) or value
-    if action.option_strings and action.nargs != 0:
-        chosen = "{" + ",".join(map(str, action.choices)) + "}" if action.choices else value
-        words = f"{words} {chosen}"
-    said = (action.help or "").replace("%(default)s", str(action.default)).replace("%%", "%")
-    yield from (f"`{words}`", f": {_escaped(said)}", "")
-
-
-def _escaped(text: str) -> str:
-    return "".join(f"\\{sign}" if sign in "\\`*_<>[]{}$#" else sign for sign in text)
 
 
 def _python() -> Iterator[str]:
@@ -94,7 +78,8 @@ def _python() -> Iterator[str]:
     yield from (
         "# Python",
         "",
-        "`import flowos as fo`; importing it loads none of its packages.",
+        "`import flowos as fo`; importing it loads none of its packages. Examples have"
+        " `import numpy as np` too; a test runs each.",
         "",
     )
     for title, (what, names) in NAMES.items():

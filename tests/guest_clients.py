@@ -31,6 +31,16 @@ def dask(address: str, options: dict[str, Any]) -> object:
         return client.submit(sum, parts).result(), sorted(client.run(node).values())
 
 
+def dask_in_an_image(address: str, options: dict[str, Any]) -> object:
+    """A sum, and which nodes have workers, each with whether these are in the image of the test."""
+    from distributed import Client
+
+    with Client(address, **options) as client:
+        parts = client.map(sum, [range(i) for i in range(20)])
+        places = client.run(lambda: (node(), os.path.exists("/scratch")))  # noqa: PTH110
+        return client.submit(sum, parts).result(), sorted(places.values())
+
+
 def ray(address: str, options: dict[str, Any]) -> object:
     """A sum of tasks, and where they ran."""
     import ray
@@ -116,6 +126,7 @@ class Api:
 
 CLIENTS: dict[str, Callable[[str, dict[str, Any]], object]] = {
     "dask": dask,
+    "dask in an image": dask_in_an_image,
     "jupyter": jupyter,
     "ray": ray,
     "spark": spark,

@@ -32,8 +32,11 @@ def notebook(*words: str) -> Iterator[tuple[Any, "subprocess.Popen[str]"]]:
     command = [FLOWOS, "notebook", *words, "--json"]
     with subprocess.Popen(command, stdout=-1, stderr=-1, text=True) as served:
         assert served.stdout
+        assert served.stderr
+        line = served.stdout.readline()
+        assert line, served.stderr.read()
         try:
-            yield json.loads(served.stdout.readline()), served
+            yield json.loads(line), served
         finally:
             served.send_signal(signal.SIGINT)
 

@@ -7,8 +7,14 @@ import lzma
 import tarfile
 from collections.abc import Callable
 
-FOLDERS = {"virtio_blk": "drivers/block", "virtio_console": "drivers/char", "9pnet": "net/9p"}
+FOLDERS = {
+    "loop": "drivers/block",
+    "virtio_blk": "drivers/block",
+    "virtio_console": "drivers/char",
+    "9pnet": "net/9p",
+}
 FOLDERS |= {"squashfs": "fs/squashfs", "overlay": "fs/overlayfs", "9p": "fs/9p"}
+FOLDERS |= {"loop": "drivers/block"}
 FOLDERS |= {"9pnet_virtio": "net/9p", "virtio_pci": "drivers/virtio", "virtio": "drivers/virtio"}
 _PACKED: dict[str, Callable[[bytes], bytes]] = {
     "xz": lzma.compress,

@@ -1,7 +1,8 @@
 """Runs the blocks of a page of docs/ in their order, in a folder of the test's own.
 
 A code block with a caption is a file of that name. Of a block of a console each line after `$ ` is
-a command; the lines after it are what it prints, on both streams, where `...` stands for anything.
+a command; the lines after it are what it prints, then what it says on standard error, where `...`
+stands for anything.
 """
 
 import doctest
@@ -83,12 +84,12 @@ def _check(command: Command, folder: Path, variables: Mapping[str, str]) -> None
         cwd=folder,
         env={**given, "PATH": path},
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        capture_output=True,
         text=True,
         timeout=600,
         check=False,
     )
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    said = f"$ {command.line}\n{done.stdout}(exit code {done.returncode})"
-    assert doctest.OutputChecker().check_output(command.shown, done.stdout, flags), said
+    printed = done.stdout + done.stderr  # in what order they come, buffers decide
+    said = f"$ {command.line}\n{printed}(exit code {done.returncode})"
+    assert doctest.OutputChecker().check_output(command.shown, printed, flags), said

@@ -45,7 +45,7 @@ def kinds() -> Iterator[Kind]:
         ("-std=c++20", f"-isystem{nanobind.include_dir()}", f"-isystem{python}", *NATIVE),
     )
     yield Kind(
-        ("src/*.cpp", "tests/native/*.cpp", ":!*/mpi/*.cpp"),
+        ("src/*.cpp", "tests/native/*.cpp", ":!*/mpi/*.cpp", ":!*/bodies/hdl/*"),
         ("-std=c++20", "-DFLOWOS_JPEG", *NATIVE),
     )
     yield Kind(("src/*/mpi/*.cpp",), ("-std=c++20", "-DOMPI_SKIP_MPICXX", *mpi, *NATIVE))

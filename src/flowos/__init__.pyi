@@ -7,11 +7,17 @@ from typing import Any, TypeAlias
 from flowos.operations._attach import attach as attach
 from flowos.operations._slice import slice_ as _slice
 from flowos.operations.environment import environment as environment
+from flowos.operations.measurement import measure as measure
 from flowos.operations.feed import serve_metrics as serve_metrics
 from flowos.operations.publish import publish as publish
 from flowos import kernels as kernels
 from flowos.engine import as_completed as as_completed
+from flowos.engine import cuda as cuda
 from flowos.engine import cxx as cxx
+from flowos.engine import opencl as opencl
+from flowos.engine import bitstream as bitstream
+from flowos.engine import hdl as hdl
+from flowos.engine import r as r
 from flowos.feeder import Feed as Feed
 from flowos.feeder import Peers as Peers
 from flowos.feeder import decode as decode
@@ -42,6 +48,7 @@ from flowos.model import WiringError as WiringError
 from flowos.model import WorkerLost as WorkerLost
 from flowos.model import command as command
 from flowos.model import cond as cond
+from flowos.model import either as either
 from flowos.model import flow_input as flow_input
 from flowos.model import flow_output as flow_output
 from flowos.model import gang as gang

@@ -9,11 +9,15 @@ import _thread
 import atexit
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
 _exiting = threading.Event()
+_waiting: "deque[Callable[[], object]]" = deque()
+"""What no thread has begun yet: from Python 3.12 on, none starts once the interpreter ends."""
 
 
 def when_collected(owner: object, call: Callable[[], object]) -> "weakref.finalize[Any, Any]":
@@ -33,20 +37,37 @@ def apart(call: Callable[[], object]) -> None:
     """
     if _exiting.is_set():
         call()
-    else:
-        _thread.start_new_thread(_begin, (call,))
+        return
+    _waiting.append(call)
+    with suppress(RuntimeError):
+        _thread.start_new_thread(_begin, ())
 
 
-def _begin(call: Callable[[], object]) -> None:
+def _begin() -> None:
     """Start a thread that `threading` registers: an unregistered one would stay in its list.
 
     Not a daemon, so that Python waits for it: a thread that returns from C++ to an interpreter that
     is finalizing is unwound by force, and that aborts the process.
     """
-    threading.Thread(target=call, name="flowos-collected", daemon=False).start()
+    with suppress(IndexError):
+        call = _waiting.popleft()
+        try:
+            threading.Thread(target=call, name="flowos-collected", daemon=False).start()
+        except RuntimeError:
+            _waiting.append(call)
+
+
+def _at_exit() -> None:
+    _exiting.set()
+    with suppress(IndexError):
+        while True:
+            _waiting.popleft()()
 
 
 @cache
 def _watch_exit() -> None:
     """Register after the first `finalize`, so that this runs before the finalizers at exit."""
-    atexit.register(_exiting.set)
+    atexit.register(_at_exit)
+
+
+atexit.register(_at_exit)

@@ -479,6 +479,10 @@ class SolverInfo:
     @property
     def fp64_updates(self) -> int: ...
 
+    @property
+    def residuals(self) -> tuple[float, ...]:
+        """As estimated after each iteration."""
+
 class SolverSetup:
     """Statistics of the set-up; see solver.h."""
 
@@ -508,6 +512,9 @@ class SolverSetup:
 
     @property
     def bytes_per_iteration(self) -> int: ...
+
+    @property
+    def flops_per_iteration(self) -> int: ...
 
     @property
     def memory_bytes(self) -> int: ...

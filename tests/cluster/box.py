@@ -18,6 +18,11 @@ one that has not come after `resume_seconds`.
 `Box(files={"gres.conf": "NodeName=n1 Name=fpga Count=2"})`: more files next to slurm.conf. Nodes
 have what gres.conf counts.
 
+`Box(apart=True, kernels=("kernelA", "kernelB"))`: kernels of its nodes, which booted the first one.
+Slurm has them booted into another one by the helpers plugin, with the programs that `flowos kernel
+publish` writes: a power cycle is a machine that starts anew, whose /proc/cmdline is as its iPXE
+script says, and `box.boots(NODE)` counts them. One with a file `box.folder/NODE/broken` stays off.
+
 `AccountingBox()`: with slurmdbd, its database, and what tasks use.
 
 `Box(apart=True)`: each node has its own address, link, processes, host name, /tmp and /dev/shm, as
@@ -38,12 +43,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
+from flowos.drivers.netboot import Netboot, texts
+
 from .box_files import (
     ACCOUNTING,
+    BMC_SETTINGS,
+    BMCS,
     BOOT,
     BOOT_APART,
     CLOUD,
     CONF,
+    HELPERS,
+    KERNELS,
     NO_ACCOUNTING,
     NODE,
     PARTITION,
@@ -82,7 +93,7 @@ class Box:
     name = "slurm"
     accounting = False
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         nodes: int = 2,
         *,
@@ -92,12 +103,13 @@ class Box:
         conf: str = "",
         shared_mib: int = 0,
         files: Mapping[str, str] | None = None,
+        kernels: tuple[str, ...] = (),
     ) -> None:
         self.nodes = tuple(f"n{number}" for number in range(1, nodes + 1))
         self.cloud = tuple(f"c{number}" for number in range(1, cloud + 1))
         self.apart = apart
         self._resume_seconds, self._conf = resume_seconds, conf
-        self._files = files or {}
+        self._files, self._kernels = dict(files or {}), kernels
         self._shared_mib = {"FLOWOS_BOX_SHARED_MIB": str(shared_mib)} if shared_mib else {}
         # a short path, for the socket; in /tmp, which nodes that are apart lay another one over
         self.folder = Path(tempfile.mkdtemp(prefix=f"flowos-{self.name}-", dir="/tmp"))
@@ -231,6 +243,8 @@ class Box:
         conf += PARTITION.format(nodes=",".join(self.nodes)) + self._conf
         if self.cloud:
             conf += self._write_cloud()
+        if self._kernels:
+            conf += self._write_kernels()
         for name in ("", *every):
             place = self.folder / name
             for folder in ("tmp", "state", "shared", "content"):
@@ -243,6 +257,40 @@ class Box:
             (place / "mpi.conf").write_text(f"PMIxCliTmpDirBase={place}/tmp\n")  # /tmp is shared
         self._write_secret("munge.key", os.urandom(1024))
 
+    def boots(self, node: str) -> int:
+        """How often it was booted into another kernel."""
+        file = self.folder / node / "boots"
+        return len(file.read_text()) if file.exists() else 0
+
+    def _write_kernels(self) -> str:
+        """What sets a node's kernel, and what boots it; Slurm's settings for them."""
+        found = [self._publish(name) for name in self._kernels]
+        next_boot = self.folder / "published" / self._kernels[0] / "next-boot"
+        subprocess.run((next_boot, *self.nodes), check=True)
+        self._write_secret("redfish.curl", BMC_SETTINGS.encode())
+        exclusive = f"MutuallyExclusive={','.join(self._kernels)}\n"
+        features = (files["helpers.conf"] for files in found)
+        self._files["helpers.conf"] = "".join((*features, exclusive, HELPERS))
+        return KERNELS.format(published=found[0]["slurm.conf"], patience=self._resume_seconds)
+
+    def _publish(self, name: str) -> dict[str, str]:
+        """All but the kernel and its initrd."""
+        root = self.folder / "published"
+        netboot = Netboot(
+            name=name,
+            release="",
+            root=str(root),
+            helper=f"{root}/{name}/helper",
+            redfish=BMCS,
+            settings=str(self.folder),
+        )
+        files = texts(netboot)
+        (root / name).mkdir(parents=True)
+        for file, text in files.items():
+            (root / name / file).write_text(text)
+            (root / name / file).chmod(0o755)
+        return files
+
     def _write_secret(self, name: str, data: bytes) -> None:
         file = self.folder / name
         file.touch(0o600)
@@ -252,13 +300,13 @@ class Box:
     def _gres(self) -> str:
         return self._files.get("gres.conf", "")
 
-    def set_cloud(self, *lines: str, boot: str = "") -> None:
-        """Its settings, and these lines in addition. boot: what a machine runs."""
+    def set_cloud(self, *lines: str, boot: str = "", nodes: str = "") -> None:
+        """Its settings, and these lines in addition. boot: what a machine runs; nodes: not all."""
         path = os.pathsep.join(map(str, PLACES))
         words = {"folder": self.folder, "path": path, "stepd": which("slurmstepd")}
         boot = boot or (BOOT_APART if self.apart else BOOT)
         (self.folder / "boot").write_text(boot.format(**words, python=sys.executable))
-        text = SETTINGS.format(folder=self.folder, nodes=",".join(self.cloud))
+        text = SETTINGS.format(folder=self.folder, nodes=nodes or ",".join(self.cloud))
         part = self.folder / "flowos.toml.part"  # Slurm's programs read it meanwhile
         part.write_text("\n".join((text.rstrip(), *lines, "")))
         part.rename(self.folder / "flowos.toml")

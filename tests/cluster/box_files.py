@@ -102,3 +102,16 @@ line.recv(1)
 '
 """
 """inside.py starts a machine, which is there as long as this process is."""
+KERNELS = """\
+{published}
+ResumeTimeout={patience}
+"""
+HELPERS = """\
+BootTime=1
+ExecTime=5
+"""
+BMCS = "http://10.77.0.254:8000/{node}"
+"""Where bmcs.py answers."""
+BMC_SETTINGS = """\
+user = "admin:secret word"
+"""

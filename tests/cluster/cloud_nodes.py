@@ -68,7 +68,7 @@ def flowos(box: Box, *words: str) -> "subprocess.CompletedProcess[str]":
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
 
 

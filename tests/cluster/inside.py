@@ -3,11 +3,13 @@
 `python inside.py FOLDER here|apart|grid NODE,... CLOUD-NODE,...`; it prints `idle`, or what did not
 start. Then a line `stop NODE`, `start NODE`, `unplug NODE` or `plug NODE` does that, and is
 answered by `done`; see `Cluster` for others. A connection to FOLDER/machines is a machine of the
-cloud: its line names the node, and its end is the machine's.
+cloud: its line names the node, and its end is the machine's. Where there is FOLDER/published, nodes
+have BMCs, and boot what is published there.
 """
 
 import contextlib
 import os
+import runpy
 import shutil
 import signal
 import socket
@@ -19,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from shutil import which as found
 
-PATIENCE_SECONDS = float(os.environ.get("FLOWOS_BOX_SECONDS", "30"))
+PATIENCE_SECONDS = float(os.environ.get("FLOWOS_BOX_SECONDS", "120"))
 
 ORDINARY = ("setpriv", "--inh-caps=-all", "--ambient-caps=-all")
 """Jobs of an ordinary user have no right to mount."""
@@ -32,6 +34,7 @@ mount -t tmpfs tmpfs /dev/shm
 mkdir -p "$FOLDER/$NODE/tmp/${FOLDER#/tmp/}"
 mount --rbind "$FOLDER" "$FOLDER/$NODE/tmp/${FOLDER#/tmp/}"
 mount --rbind "$FOLDER/$NODE/tmp" /tmp
+[ ! -e "$FOLDER/$NODE/cmdline" ] || mount --bind "$FOLDER/$NODE/cmdline" /proc/cmdline
 bindfs -f "$FOLDER/content" "$FOLDER/shared" &
 while ! mountpoint -q "$FOLDER/shared" || [ ! -e "$FOLDER/$NODE/plugged" ]; do sleep 0.005; done
 setpriv --inh-caps=-all --ambient-caps=-all "$@" &
@@ -81,6 +84,9 @@ class Cluster:
         self.folder, self.apart, self.nodes, self.cloud = folder, apart, nodes, cloud
         self.names = (*nodes, *cloud)
         self.machines: dict[str, int] = {}
+        self.booted = set(cloud)
+        self.boot_once = set(nodes)
+        """By BMC: the first boot, and each that is asked for, is from the network."""
 
     def start(self, node: str = "") -> None:
         """A node that was stopped, or without a name all."""
@@ -98,6 +104,8 @@ class Cluster:
             self._give_link(name)
         if self.apart and self.cloud:
             self._serve_machines()
+        if (self.folder / "published").exists():
+            runpy.run_path(f"{Path(__file__).parent}/bmcs.py")["serve_bmcs"](self)
         self._await(self._is_idle, "no idle nodes")
 
     def stop(self, node: str) -> None:
@@ -130,6 +138,25 @@ class Cluster:
             self.start(node)
             line.recv(1)
             self.stop(node)
+
+    def reboot(self, node: str) -> None:
+        with (self.folder / node / "boots").open("a") as boots:
+            boots.write("x")
+        self.stop(node)
+        if not (self.folder / node / "broken").exists():
+            time.sleep(1 - time.time() % 1)
+            self.booted.add(node)
+            self.start(node)
+
+    def _load_kernel(self, node: str) -> None:
+        """As iPXE does; of the kernel its parameters are seen. From a disk it would be another."""
+        chosen = self.folder / "published/nodes" / f"{node}.ipxe"
+        _, chain, script = chosen.read_text().splitlines()[1].rpartition("chain ")
+        lines = (chosen.parent / script).read_text().splitlines()
+        (words,) = (line.split()[2:] for line in lines if line.startswith("kernel "))
+        booted = " ".join(words) if chain and node in self.boot_once else "root=/dev/sda1"
+        self.boot_once.discard(node)
+        (self.folder / node / "cmdline").write_text(f"{booted}\n")
 
     def begin(self, daemon: str) -> None:
         """What was killed: munged or slurmctld, which goes on with the state that it has kept."""
@@ -179,10 +206,12 @@ class Cluster:
         return said(*states).split() == ["idle"] * len(self.nodes)
 
     def _daemon(self, node: str) -> tuple[str, ...]:
-        just_started = ("-b",) * (node in self.cloud)
+        just_started = ("-b",) * (node in self.booted)
         return (which("slurmd"), "-D", *just_started, "-N", node, "-d", which("slurmstepd"))
 
     def _begin(self, node: str) -> None:
+        if (self.folder / "published").exists():
+            self._load_kernel(node)
         words = self._daemon(node)
         env = {**os.environ, "SLURM_CONF": str(self.folder / node / "slurm.conf")}
         if not self.apart:

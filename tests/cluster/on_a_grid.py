@@ -6,6 +6,7 @@ slots for a dozen slices at once, so that they do not wait for those that others
 
 import itertools
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import pytest
 import flowos as fo
 from flowos.engine import HeldSlice, Provider, SliceOptions, provider_of
 from flowos.engine._node import Node
-from flowos.model import Ask, Exited, Launch, LaunchFailed, Pool
+from flowos.model import Ask, Environment, Exited, Image, Launch, LaunchFailed, Pool
 from tests.cluster.on_nodes import (  # noqa: F401 - tests that are collected here too
     a_flow_file_gives_the_same_on,
     test_a_worker_that_dies_is_told_with_its_task_and_its_last_words,
@@ -28,6 +29,7 @@ from tests.cluster.on_nodes import (  # noqa: F401 - tests that are collected he
     test_what_others_do_on_a_node_is_seen,
 )
 from tests.cluster.tasks import in_job_of_grid
+from tests.cluster.test_slurm_gangs import MPIS, NO_SHARED_MEMORY, gang, lines, programs_in
 from tests.contract.test_providers import (  # noqa: F401 - tests that are collected here too
     DOUBLE,
     Heard,
@@ -58,7 +60,7 @@ from tests.contract.test_providers import (  # noqa: F401 - tests that are colle
     test_what_was_freed_cannot_be_resized,
     test_what_was_freed_or_never_was_is_lost_with_a_reason,
 )
-from tests.waiting import comes
+from tests.waiting import PATIENCE_SECONDS, comes
 
 SHARED = Path(os.environ.get("GRID_SHARED", "/nonexistent"))
 _pools = itertools.count()
@@ -132,21 +134,53 @@ def test_a_command_ends_when_it_is_stopped_and_over_its_time_limit(node: Node) -
     assert "limit" in str(limited.end)
     running = node.start(Launch(argv=("sleep", "1000")))
     running.stop(0.0)
-    assert "request" in str(running.wait(20).end)
+    assert "request" in str(running.wait(PATIENCE_SECONDS).end)
 
 
 def test_more_commands_run_at_once_than_the_job_has_slots_there(node: Node) -> None:
     meets = "touch $0.$1; while [ $(ls $0.* | wc -l) -lt 9 ]; do sleep 0.02; done"
     words = ("sh", "-c", meets, str(node.folder() / "here"))
     running = [node.start(Launch(argv=(*words, str(i)))) for i in range(9)]
-    assert [each.wait(60).end for each in running] == [Exited(0)] * 9
+    assert [each.wait(2 * PATIENCE_SECONDS).end for each in running] == [Exited(0)] * 9
 
 
-def test_ranks_of_an_mpi_program_are_refused(node: Node) -> None:
-    with pytest.raises(LaunchFailed, match=r"ranks of an MPI program are not .* Grid Engine"):
-        node.prepare(Launch(argv=("true",), ranks=2))
-    with pytest.raises(LaunchFailed, match="openmpi: ranks of an MPI program"):
-        node.check_mpi(Launch(argv=("true",)).env, "openmpi")
+@pytest.mark.parametrize("mpi", MPIS)
+def test_ranks_are_one_world_on_one_node_and_on_several(
+    provider: Provider, tmp_path: Path, mpi: str
+) -> None:
+    hello = programs_in(tmp_path, mpi) / mpi
+    with on(provider, 2) as s:
+        first, second = (node.name for node in s.held.nodes)
+        mpirun = str(shutil.which(f"mpirun.{mpi}"))
+
+        def ranks(nodes: int, *words: str) -> fo.Flow:
+            needs = fo.Needs(ranks=2, nodes=nodes)
+            run = fo.command([hello, *words], stdout="s", needs=needs, variables=NO_SHARED_MEMORY)
+            return fo.flow_output(fo.gang(run, mpi=mpi, mpirun=mpirun)())
+
+        assert {*lines(s.run(ranks(2)))} == {
+            f"0 of 2 on {first}, sum 1",
+            f"1 of 2 on {second}, sum 1",
+        }
+        found = [line.split()[4] for line in lines(s.run(ranks(1)))]
+        assert found in ([first + ","] * 2, [second + ","] * 2)
+        with pytest.raises(fo.TaskFailed, match="the command exited with 3"):
+            s.run(ranks(2, "3"))
+
+
+def test_ranks_end_at_their_time_limit(provider: Provider) -> None:
+    with on(provider, 2) as s:
+        words = ("sh", "-c", "[ $OMPI_COMM_WORLD_RANK = 0 ] || exec sleep 1000; exec sleep 1000")
+        with pytest.raises(fo.TaskFailed, match="time limit"):
+            s.run(gang(*words, nodes=2, ranks=2, limit_seconds=2.0))
+
+
+def test_ranks_that_are_not_started_are_refused(node: Node, tmp_path: Path) -> None:
+    image = Environment(image=Image(form="folder", digest="", source=tmp_path))
+    with pytest.raises(LaunchFailed, match="ranks of openmpi in an image are not started on nodes"):
+        node.check_mpi(image, "openmpi")
+    with pytest.raises(LaunchFailed, match=r"starts no ranks of 'other'; it knows openmpi, mpich"):
+        node.check_mpi(Launch(argv=("true",)).env, "other")
 
 
 def test_nodes_of_one_job_are_given_back_together(provider: Provider) -> None:
@@ -174,7 +208,7 @@ def test_a_job_that_is_cancelled_from_outside_ends_the_slice(provider: Provider)
         assert s.run(DOUBLE, 2) == [4]
         subprocess.run(("qdel", s.held.nodes[0].job), check=True, capture_output=True)
         assert comes(lambda: heard.whats[-1] == "ended")
-        with pytest.raises(fo.SliceFreed, match="lease ended early"):
+        with pytest.raises(fo.SliceFreed, match="the slice has ended"):
             s.run(DOUBLE, 2)
 
 

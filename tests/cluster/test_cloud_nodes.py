@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import flowos as fo
-from tests.waiting import comes
+from tests.waiting import PATIENCE_SECONDS, comes
 
 from .box import Box
 from .cloud_nodes import (
@@ -62,7 +62,7 @@ def test_a_job_powers_nodes_up_and_those_that_are_idle_are_ended(cloud: Box) -> 
 
 
 def test_a_quota_is_said_where_users_look_and_the_node_comes_back(cloud: Box) -> None:
-    cloud.set_cloud("retry_seconds = 6", f'answers = ["create: {NO_MORE}"]')
+    cloud.set_cloud("retry_seconds = 20", f'answers = ["create: {NO_MORE}"]')
     ran = cloud.run("srun", "--partition=cloud", "--job-name=many", "--nodelist=c1", "true")
     assert ran.returncode != 0
     assert "Node failure on c1" in ran.stderr
@@ -97,7 +97,7 @@ def test_a_cloud_that_hangs_is_given_up_and_slurm_does_not_wait(cloud: Box) -> N
         assert comes(lambda: "powering_up" in states(cloud)["c1"][0])
         assert cloud.run("srun", "--partition=main", "true").returncode == 0
         waits.communicate()
-    assert "FlowOS: box: no answer within" in states(cloud)["c1"][1]
+    assert "box: no answer within" in (cloud.folder / "cloud.log").read_text()
     cloud.set_cloud()
     assert comes(lambda: "c1" in down(cloud))
 
@@ -111,7 +111,7 @@ def test_a_mistake_in_the_settings_is_said_in_slurm(cloud: Box) -> None:
 
 
 def test_a_reason_stays_when_slurm_gives_up_too() -> None:
-    with Box(nodes=1, cloud=1, resume_seconds=3) as box:
+    with Box(nodes=1, cloud=1, resume_seconds=15) as box:
         box.set_cloud("retry_seconds = 3600", f'answers = ["create: {NO_MORE}"]')
         box.run("srun", "--partition=cloud", "true")
         assert comes(lambda: states(box)["c1"][0].startswith("down") and NO_MORE in reason(box))
@@ -182,14 +182,15 @@ def ec2() -> Iterator[str]:
 
 
 def test_machines_of_ec2_are_made_and_ended_as_slurm_wants(ec2: str) -> None:
-    with Box(nodes=1, cloud=1) as box:
+    with Box(nodes=1, cloud=1, resume_seconds=600) as box:  # as none of them ever starts a slurmd
         account = box.folder / "account"
         account.touch(0o600)
         account.write_text('key = "k"\nsecret = "s"\n')
         (box.folder / "flowos.toml").write_text(EC2.format(folder=box.folder, url=ec2))
         box.run("sbatch", "--partition=cloud", "--output=/dev/null", "--wrap=:")
-        assert comes(lambda: (box.folder / "cloud.log").exists() and log(box) == [("create", "c1")])
-        vm = json.loads((box.folder / "cloud.log").read_text())["vm"]
+        said = box.folder / "cloud.log"
+        assert comes(lambda: said.exists() and log(box) == [("create", "c1")], 4 * PATIENCE_SECONDS)
+        vm = json.loads(said.read_text())["vm"]
         assert vm.startswith("i-")
         assert comes(lambda: "NodeAddr=10." in box.ask("scontrol", "show", "node", "c1"))
         left = flowos(box, "resume", "c1", "--dry-run").stdout.splitlines()
@@ -223,7 +224,7 @@ def test_nodes_that_are_apart_come_and_go_as_machines_do() -> None:
     [
         (("resume", "c["), "flowos cloud: Slurm names nodes 'c[': brackets or commas"),
         (("suspend", "n1", "--wait"), "flowos.toml has n1"),
-        (("reconcile", "--min-age=x"), "--min-age: x: expected seconds, 0 or more"),
+        (("reconcile", "--min-age=x"), "--min-age: x: expected seconds, from 0 to below 1e9"),
     ],
 )
 def test_what_cannot_be_is_one_line(cloud: Box, words: tuple[str, ...], complaint: str) -> None:

@@ -40,13 +40,13 @@ def test_reconcile_ends_what_no_node_owns_and_only_when_it_is_old_enough(cloud: 
     cloud.set_cloud('answers = ["end: UnauthorizedOperation: no"]')
     cloud.run("srun", "--partition=cloud", "--nodelist=c1", "true")
     assert comes(lambda: ("keep", "c1") in log(cloud))
-    cloud.set_cloud()
     works = ("sbatch", "--parsable", "--partition=cloud", "--nodelist=c2", "--output=/dev/null")
     job = cloud.ask(*works, "--wrap=sleep 1000")
     assert comes(lambda: machines(cloud) == ["c1", "c2"])
     assert flowos(cloud, "reconcile").stdout == ""
     tried = flowos(cloud, "reconcile", "--min-age=0", "--dry-run").stdout
     assert tried.startswith("would: c1: machine box-c1-")
+    cloud.set_cloud()
     assert flowos(cloud, "reconcile", "c2", "--min-age=0").stdout == ""
     assert machines(cloud) == ["c1", "c2"]
     done = flowos(cloud, "reconcile", "--min-age=0", "--json")
@@ -62,19 +62,19 @@ def test_a_machine_of_a_node_that_no_table_has_any_more_is_an_orphan(cloud: Box)
     cloud.set_cloud('answers = ["end: UnauthorizedOperation: no"]')
     cloud.run("srun", "--partition=cloud", "--nodelist=c1", "true")
     assert comes(lambda: ("keep", "c1") in log(cloud))
-    settings = cloud.folder / "flowos.toml"
-    cloud.set_cloud()
-    settings.write_text(settings.read_text().replace("c1,c2", "c2"))
-    assert machines(cloud) == ["c1"]
+    cloud.set_cloud(nodes="c2")  # in one write: Slurm may suspend c1 again at any time
+    assert comes(lambda: "c1" in down(cloud))
+    assert "c1" in machines(cloud)
     assert "c1: machine box-c1-" in flowos(cloud, "reconcile", "--min-age=0").stdout
-    assert machines(cloud) == []
-    settings.write_text(settings.read_text().replace('"c2"', '"c9"'))
+    assert "c1" not in machines(cloud)
+    cloud.set_cloud(nodes="c9")
+    settings = cloud.folder / "flowos.toml"
     done = flowos(cloud, "resume", "c2", "--dry-run")
     assert done.stdout == f"would: c2: no machine: no [cloud.NAME] of {settings} has c2\n"
 
 
 def test_what_a_killed_process_waited_for_is_done_by_reconcile(cloud: Box) -> None:
-    cloud.set_cloud("retry_seconds = 4", f'answers = ["create: {NO_MORE}"]')
+    cloud.set_cloud("retry_seconds = 20", f'answers = ["create: {NO_MORE}"]')
     cloud.run("srun", "--partition=cloud", "--nodelist=c1", "true")
     (process,) = waiting(cloud)
     os.kill(int(process.name), signal.SIGKILL)

@@ -155,7 +155,7 @@ def test_the_job_goes_on_when_its_srun_is_killed(provider: Provider, box: Box) -
                 with suppress(ProcessLookupError):  # what the first one leaves is ended with it
                     os.kill(pid, signal.SIGKILL)
         assert comes(lambda: heard.whats[-1] == "ended")
-        with pytest.raises(fo.SliceFreed, match="lease ended early"):
+        with pytest.raises(fo.SliceFreed, match="the slice has ended"):
             s.run(DOUBLE, 2)
 
 

@@ -1,5 +1,7 @@
 """Clusters of other frameworks on the nodes of a Slurm job, as steps of it."""
 
+import sys
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,10 +12,10 @@ from tests.guests import answer_of, named_in, notebook
 from tests.waiting import comes
 
 from .box import Box
+from .python_image import OURS, make_python_image
 
 COUNTED = [["be", 2], ["not", 1], ["or", 1], ["to", 2]]
 ANSWERS = {
-    "dask": (2, [sum(sum(range(i)) for i in range(20)), ["n1", "n2"]]),
     "ray": (1, [30, ["n1"]]),
     "spark": (1, [COUNTED, ["n1"]]),
 }
@@ -35,7 +37,7 @@ def pool(box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         monkeypatch.setenv(name, value)
     yield "c"
     assert comes(lambda: box.ask("squeue", "--noheader") == "")
-    assert not list(box.shared.iterdir())
+    assert comes(lambda: not list(box.shared.iterdir()))
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -48,6 +50,36 @@ def test_a_guest_runs_on_the_nodes_and_leaves_nothing(pool: str, name: str) -> N
             folders = at.folders
         assert not any(Path(folder).exists() for folder in folders)
         assert not any(map(named_in, folders))
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_python_image(tmp_path_factory.mktemp("image") / "busybox")
+
+
+def test_a_guest_runs_in_the_image_of_its_slice(pool: str, image: Path) -> None:
+    pytest.importorskip("distributed")
+    modules = {"PYTHONPATH": sysconfig.get_path("purelib")}
+    env = fo.environment(str(image), binds=[*OURS, sys.prefix], variables=modules)
+    with fo.slice(pool=pool, nodes=2, env=env) as s:
+        with s.guest("dask") as at:
+            answer = answer_of("dask in an image", at)
+            folders = at.folders
+        assert not any(Path(folder).exists() for folder in folders)
+        assert not any(map(named_in, folders))
+    assert answer == [sum(sum(range(i)) for i in range(20)), [["n1", True], ["n2", True]]]
+
+
+def test_an_image_that_lacks_what_a_guest_needs_is_one_line(pool: str, image: Path) -> None:
+    with fo.slice(pool=pool, nodes=1, env=fo.environment(str(image), binds=OURS)) as s:
+        with pytest.raises(fo.SliceRefused) as refused:
+            s.guest("dask")
+        says = f"guest dask: it is not installed in image {image.name}: pip install "
+        assert str(refused.value) == says + "'dask[distributed]'"
+    with fo.slice(pool=pool, nodes=1, env=fo.environment(str(image))) as s:
+        with pytest.raises(fo.SliceRefused) as refused:
+            s.guest("spark")
+        assert f": image {image.name}: guests need a python3 in it: " in str(refused.value)
 
 
 def test_a_notebook_on_a_node_has_a_url_here(

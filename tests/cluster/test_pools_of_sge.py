@@ -45,7 +45,7 @@ def test_a_pool_shows_what_the_cluster_has_for_it(grid: Grid) -> None:
 def test_the_command_that_measures_on_a_node_runs_there(grid: Grid) -> None:
     words = by_hand_words(Pool(name="c", kind="sge", queue="main.q", pe="nodes"), ("echo", "here"))
     variables = {**os.environ, **grid.outside}
-    done = subprocess.run(words, env=variables, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(words, env=variables, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (0, "here\n"), done.stderr
 
 

@@ -53,7 +53,7 @@ def pool(box: Box, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             patch.setenv(name, value)
         yield "c"
         assert comes(lambda: box.ask("squeue", "--noheader") == "")
-        assert not list(box.shared.iterdir())
+        assert comes(lambda: not list(box.shared.iterdir()))
 
 
 @pytest.fixture(scope="module")

@@ -99,7 +99,7 @@ FAULTS: dict[str, tuple[Callable[[Box], int], str, str]] = {
     "srun is killed": (
         lambda box: killed(box, "srun --no-kill"),
         "failed",
-        "failed SliceFreed item 0: the slice's lease ended early: its srun was killed",
+        "failed SliceFreed item 0: the slice has ended: its srun was killed",
     ),
     "Slurm needs the nodes": (preempt, "event ended", "its job was cancelled due to preemption"),
 }
@@ -121,7 +121,7 @@ def test_a_job_whose_daemon_on_a_node_is_killed_ends(driver: Driver) -> None:
     job = driver.box.ask("squeue", "--noheader", "--format=%A")
     assert of_stepd(f"{job}.0")(driver.box)
     failed = driver.line("failed")  # Slurm takes KillWait to end the job
-    assert re.search(r"lease ended early|on node n\d is gone: it was killed by signal 15", failed)
+    assert re.search(r"the slice has ended|on node n\d is gone: it was killed by signal 15", failed)
     driver.line("freed")
 
 

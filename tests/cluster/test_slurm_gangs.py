@@ -31,10 +31,10 @@ def hello(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return programs_in(tmp_path_factory.mktemp("hello"))
 
 
-def programs_in(folder: Path) -> Path:
-    """The folder, with one program for each MPI."""
+def programs_in(folder: Path, *mpis: str) -> Path:
+    """The folder, with one program for each MPI, or for these."""
     (folder / "hello.c").write_text(HELLO)
-    for mpi in MPIS:
+    for mpi in mpis or MPIS:
         compiler = shutil.which(f"mpicc.{mpi}")
         assert compiler, f"no mpicc of {mpi}: tools/setup test installs it"
         words = (compiler, "-o", folder / mpi, folder / "hello.c")
@@ -48,9 +48,15 @@ def provider(box: Box, monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("SLURM_NNODES", "7")
     keys = {"kind": "slurm", "nodes": 2, "shared": str(box.shared)}
+    before = below(box.shared)  # of tests that killed a driver, until the next one starts
     yield provider_of(Pool(name=f"gangs{next(_pools)}", **keys))  # type: ignore[arg-type]
     assert comes(lambda: box.ask("squeue", "--noheader") == "")
-    assert not list(box.shared.iterdir())
+    assert comes(lambda: below(box.shared) <= before), below(box.shared) - before
+
+
+def below(folder: Path) -> set[str]:
+    """All that is in it, also while it is being removed."""
+    return {f"{at}/{name}" for at, folders, files in os.walk(folder) for name in folders + files}
 
 
 def gang(program: object, *words: object, mpi: str = "openmpi", **more: object) -> fo.Flow:

@@ -22,7 +22,7 @@ from tests.contract.test_changed_holds import (  # noqa: F401 - tests that are c
     test_nodes_are_given_back_by_name,
 )
 from tests.contract.test_providers import DOUBLE, NAP, Heard
-from tests.waiting import comes
+from tests.waiting import PATIENCE_SECONDS, comes
 
 from .box import Box
 
@@ -48,8 +48,10 @@ def several(box: Box) -> Provider:
     return provider_of(Pool(name=name, kind="slurm", nodes=3, shared=str(box.shared)))
 
 
-def grows(provider: Provider, heard: Heard, most: int = 2) -> GrowingSlice:
-    bounds = NodeRange(least=0, most=most, idle_seconds=0.5)
+def grows(
+    provider: Provider, heard: Heard, most: int = 2, idle_seconds: float = 0.5
+) -> GrowingSlice:
+    bounds = NodeRange(least=0, most=most, idle_seconds=idle_seconds)
     return GrowingSlice(provider, Ask(), SliceOptions(cores=1), heard, bounds=bounds)
 
 
@@ -61,15 +63,21 @@ def test_nodes_come_with_the_work_and_go_when_they_are_idle(several: Provider, b
             assert list(s.map(NAP, [0.15] * 20)) == [[0.15]] * 20
             assert comes(lambda: box.ask("squeue", "--noheader") == "")
             assert comes(lambda: not s.nodes)
-    assert heard.whats.count("held") == 2
+    assert heard.whats.count("held") >= 2
     assert heard.whats.count("resized") >= 2
 
 
 def test_a_node_that_is_lost_is_replaced_by_one_that_comes(several: Provider, box: Box) -> None:
     heard = Heard()
-    with grows(several, heard, most=1) as s:
+
+    def items() -> Iterator[float]:
+        yield from [0.1] * 20
+        assert comes(lambda: "lost" in heard.whats)
+        yield from [0.1] * 10
+
+    with grows(several, heard, most=1, idle_seconds=100) as s:
         cancelled = threading.Thread(target=lambda: comes(lambda: bool(_cancelled(box))))
-        results = s.map(NAP, [0.1] * 30)
+        results = s.map(NAP, items())
         assert next(results) == [0.1]
         cancelled.start()
         assert list(results) == [[0.1]] * 29
@@ -94,7 +102,7 @@ def test_free_while_it_waits_in_the_queue_leaves_no_job(several: Provider, box: 
         s.free()
         assert len(box.ask("squeue", "--noheader", "--format=%A").split()) == 1
         with pytest.raises(fo.SliceFreed):
-            run.result(1)
+            run.result(PATIENCE_SECONDS)
 
 
 def test_what_waits_for_a_node_is_told_what_slurm_says(several: Provider) -> None:

@@ -16,10 +16,11 @@ import flowos as fo
 from flowos.engine import HeldSlice, Provider, SliceOptions, here, provider_of
 from flowos.engine._node import Node
 from flowos.model import Ask, Environment, EnvironmentRefused, Launch, LaunchFailed, Pool
-from tests.environments.conftest import make_busybox, squash
+from tests.environments.conftest import make_busybox
 from tests.waiting import comes
 
 from .box import Box
+from .python_image import OURS, make_python_image
 from .test_box import processes_of, read_of
 from .test_slurm_gangs import programs_in
 
@@ -27,30 +28,9 @@ FLOWOS = str(Path(sys.executable).with_name("flowos"))
 _pools = iter(range(1_000_000))
 
 
-OURS = tuple(
-    (str(path), str(path))
-    for path in (Path("/usr/lib"), Path("/usr/lib64"), Path(sys.base_prefix))
-    if path.exists() and path != Path("/usr")
-)
-"""What the image's python3 needs."""
-
-
 @pytest.fixture(scope="module")
 def squashfs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An image whose python3 is ours, once the folders of ours are bound."""
-    folder = tmp_path_factory.mktemp("image") / "busybox"
-    make_busybox(folder)
-    python = Path(sys.executable).resolve()
-    if sys.base_prefix == "/usr":  # not bound: the image has commands of its own there
-        shutil.copy2(python, folder / "bin/python3")
-    else:
-        (folder / "bin/python3").symlink_to(python)
-    for place, _ in OURS:
-        (folder / place[1:]).mkdir(parents=True, exist_ok=True)
-    for name in ("lib", "lib64"):
-        (folder / name).symlink_to(f"usr/{name}")
-    squash(folder, folder.with_suffix(".sqfs"))
-    return folder.with_suffix(".sqfs")
+    return make_python_image(tmp_path_factory.mktemp("image") / "busybox")
 
 
 @pytest.fixture
@@ -61,7 +41,7 @@ def cluster(box: Box, monkeypatch: pytest.MonkeyPatch) -> Iterator[Box]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(box.folder / "cache"))
     yield box
     assert comes(lambda: box.ask("squeue", "--noheader") == "")
-    assert not list(box.shared.iterdir())
+    assert comes(lambda: not list(box.shared.iterdir()))
 
 
 @pytest.fixture

@@ -90,7 +90,7 @@ def kill(program: "subprocess.Popen[str]") -> None:
 
 
 def test_a_slice_outlives_its_program_and_is_used_by_the_next(box: Box) -> None:
-    program, id = held(60)
+    program, id = held(300)
     kill(program)
     job = box.ask("squeue", "--noheader", "--format=%A")
     assert (record(id)["state"], record(id)["jobs"]) == ("held", [job])
@@ -106,15 +106,17 @@ def test_a_slice_outlives_its_program_and_is_used_by_the_next(box: Box) -> None:
 
 
 def test_a_lease_that_no_program_renews_ends_the_job(box: Box) -> None:
-    program, id = held(2)
-    time.sleep(2.5)  # renewed by the program
+    program, id = held(6)
+    time.sleep(7)  # renewed by the program
     assert box.ask("squeue", "--noheader", "--format=%T") == "RUNNING"
     assert program.stdin
     program.stdin.close()  # it ends in order, and does not free
     program.wait()
-    assert box.ask("squeue", "--noheader", "--format=%T") == "RUNNING"
+    ended = time.monotonic()
+    still = box.ask("squeue", "--noheader", "--format=%T")
+    assert still == "RUNNING" or time.monotonic() - ended > 5
     assert comes(lambda: slice_named(id).state == "over")
-    assert record(id)["events"][-1]["reason"] == "its program ended, and its lease of 2 s"
+    assert record(id)["events"][-1]["reason"] == "its program ended, and its lease of 6 s"
     assert program.stderr
     assert program.stderr.read() == ""
     program.stdout.close() if program.stdout else None
@@ -125,7 +127,7 @@ def test_a_lease_that_no_program_renews_ends_the_job(box: Box) -> None:
 
 
 def test_a_lease_is_renewed_and_its_slice_freed_from_another_terminal(box: Box) -> None:
-    program, id = held(60)
+    program, id = held(300)
     kill(program)
     said = run("attach", id, "--seconds", "600", "--dry-run").stdout
     assert said == f"n1, n2 of pool c would be held for 600 s, for fo.attach('{id}')\n"
@@ -169,7 +171,7 @@ def test_a_lease_that_is_renewed_moves_no_end_that_was_asked_for(box: Box) -> No
 
 
 USES = """
-s = fo.slice(pool="c", lease_seconds=60)
+s = fo.slice(pool="c", lease_seconds=300)
 id = s.held.id
 s.leave()
 try:
@@ -204,7 +206,7 @@ def test_a_program_goes_on_with_what_it_left_and_with_nothing_else() -> None:
 
 
 def test_a_slice_that_a_program_uses_is_not_attached_to() -> None:
-    program, id = held(60)
+    program, id = held(300)
     _, err = start(f'fo.attach("{id}")').communicate()
     assert "which still runs" in err.splitlines()[-1]
     assert run("free", id).stdout.startswith(f"freed {id} of p-")
@@ -212,18 +214,18 @@ def test_a_slice_that_a_program_uses_is_not_attached_to() -> None:
 
 
 def test_nodes_are_freed_with_the_process_that_holds_them(box: Box) -> None:
-    program, id = held(60)
+    program, id = held(300)
     (holder,) = holders(box)
     os.kill(holder, signal.SIGKILL)
     comes(lambda: box.ask("squeue", "--noheader") == "")
     assert comes(lambda: slice_named(id).state == "lost")
-    gone = "early: the process that holds its nodes is gone"
+    gone = "the process that holds its nodes is gone"
     assert record(id)["events"][-1]["reason"] == gone
     program.communicate("")
 
 
 def test_what_waits_says_why_and_is_given_up(box: Box) -> None:
-    program, id = held(60)
+    program, id = held(300)
     waits = start('fo.slice(pool="c", lease_seconds=2)')
     assert comes(lambda: slices().found[0].waits(time.time()))
     newest = json.loads(run("ls", "--json").stdout)[0]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from flowos.operations.slices import slices
 from tests.waiting import comes
 
 from .box import Box
+from .test_allocation import ours_of
 
 FLOWOS = str(Path(sys.executable).with_name("flowos"))
 HOLDS = """
@@ -163,6 +165,28 @@ def test_a_program_that_is_killed_loses_its_slice(start: Start, box: Box) -> Non
     assert "is over already: lost (its program was killed)" in said_of_it
 
 
+def send_to_ours(box: Box, number: signal.Signals) -> None:
+    for pid in ours_of(box):
+        with suppress(ProcessLookupError):  # one that had as good as ended
+            os.kill(pid, number)
+
+
+def test_nodes_that_a_killed_program_left_are_freed_by_the_next_one_that_waits(
+    start: Start, box: Box
+) -> None:
+    """As by scancel --signal=KILL after its session was killed: Slurm holds them for no process."""
+    program = start()
+    (job,) = holds(program)["jobs"]
+    send_to_ours(box, signal.SIGSTOP)  # or srun's other process would end the job
+    send_to_ours(box, signal.SIGKILL)
+    box.run("scancel", "--signal=KILL", job)  # before the keepers end it, in most runs
+    program.communicate()
+    assert comes(lambda: not box.ask("squeue", "--noheader", "--steps"))
+    next_one = start()
+    holds(next_one)
+    next_one.communicate("\n")
+
+
 def test_a_job_that_is_cancelled_loses_its_slice(start: Start, box: Box) -> None:
     program = start()
     found = holds(program)
@@ -170,4 +194,4 @@ def test_a_job_that_is_cancelled_loses_its_slice(start: Start, box: Box) -> None
     assert comes(lambda: slices().found[0].state == "lost")
     assert newest()["ended"] is not None
     out, _ = program.communicate("\n")
-    assert out.startswith("SliceFreed the slice's lease ended early: ")
+    assert out.startswith("SliceFreed the slice has ended: ")

@@ -53,7 +53,7 @@ from tests.contract.test_providers import (  # noqa: F401 - tests that are colle
     test_what_was_freed_or_never_was_is_lost_with_a_reason,
     test_who_asks_for_more_than_is_free_waits_and_hears_why,
 )
-from tests.waiting import comes
+from tests.waiting import PATIENCE_SECONDS, comes
 
 from .box import Box
 from .on_nodes import (  # noqa: F401 - tests that are collected here too
@@ -200,7 +200,7 @@ def test_a_command_ends_when_it_is_stopped_and_over_its_time_limit(node: Node) -
     assert "limit" in str(limited.end)
     running = node.start(Launch(argv=("sleep", "1000")))
     running.stop(0.0)
-    assert "request" in str(running.wait(20).end)
+    assert "request" in str(running.wait(PATIENCE_SECONDS).end)
 
 
 def test_a_job_that_is_cancelled_from_outside_ends_the_slice(provider: Provider, box: Box) -> None:
@@ -209,7 +209,7 @@ def test_a_job_that_is_cancelled_from_outside_ends_the_slice(provider: Provider,
         assert s.run(DOUBLE, 2) == [4]
         box.run("scancel", box.ask("squeue", "--noheader", "--format=%A"))
         assert comes(lambda: heard.whats[-1] == "ended")
-        with pytest.raises(fo.SliceFreed, match="lease ended early"):
+        with pytest.raises(fo.SliceFreed, match="the slice has ended"):
             s.run(DOUBLE, 2)
 
 

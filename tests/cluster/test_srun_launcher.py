@@ -17,13 +17,17 @@ HELLO = r"""
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 int main(int argc, char** argv) {
   int rank, size, sum;
+  char host[64] = "";
+  char* node = getenv("SLURMD_NODENAME");
+  gethostname(host, sizeof host - 1);
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  printf("%d of %d on %s, sum %d\n", rank, size, getenv("SLURMD_NODENAME"), sum);
+  printf("%d of %d on %s, sum %d\n", rank, size, node ? node : host, sum);
   MPI_Finalize();
   return argc > 1 ? atoi(argv[1]) : 0;
 }

@@ -13,11 +13,12 @@ import pytest
 
 import flowos as fo
 from flowos.engine import HeldSlice, SliceOptions, provider_of
+from flowos.engine._open_slice import open_slice
 from flowos.engine.flow._runs import Event
 from flowos.model import Ask
 from tests.waiting import PATIENCE_SECONDS, comes
 
-from .test_providers import AWAITS, DOUBLE, NAP, Heard, flow_of, on, pool, touched_once
+from .test_providers import AWAITS, DOUBLE, Heard, flow_of, on, pool, touched_once
 
 Way = Callable[[HeldSlice, fo.Flow, object], object]
 WAYS: dict[str, Way] = {
@@ -186,15 +187,35 @@ def test_a_run_that_is_cancelled_while_it_moves_to_another_node_is_over(tmp_path
 
 
 @pytest.mark.parametrize("requeue", [True, False])
-def test_items_without_a_result_when_their_node_is_lost_run_again(requeue: bool) -> None:
-    fake = provider_of(pool("fake", "lose 1 after 0.3"))
+def test_items_without_a_result_when_their_node_is_lost_run_again(
+    requeue: bool, tmp_path: Path
+) -> None:
+    fake, go = provider_of(pool("fake", "lose 1 after 1")), tmp_path / "go"
     with HeldSlice(fake, Ask(nodes=2), SliceOptions(cores=1), requeue=requeue) as s:
-        results = s.map(NAP, [0.03] * 40)
+        results = s.map(AWAITS, [str(go)] * 40)
+        touching = touched_once(go, lambda: len(s.nodes) == 1)
         if requeue:
-            assert list(results) == [[0.03]] * 40
+            assert list(results) == [[str(go)]] * 40
         else:
             with pytest.raises(fo.WorkerLost, match="is lost"):
                 list(results)
+        touching.join()
+        assert len(s.nodes) == 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_node_that_is_lost_while_a_flow_is_made_ready_there_is_passed_over(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake, heard = provider_of(pool("fake", "lose 1 after 0.2")), Heard()
+
+    def late(*given: Any) -> Any:
+        assert comes(lambda: "lost" in heard.whats)
+        return open_slice(*given)
+
+    monkeypatch.setattr("flowos.engine._open_slices.open_slice", late)
+    with HeldSlice(fake, Ask(nodes=2), SliceOptions(cores=1), heard) as s:
+        assert WAYS[way](s, DOUBLE, 4) == [8]
         assert len(s.nodes) == 1
 
 

@@ -95,7 +95,7 @@ def test_exec_whose_fuse_server_is_killed_ends_in_125_with_a_line(
             await_file(tmp_path / "x")
             (server,) = fuse_servers() - before
             os.kill(server, 9)
-            _, told = exec_.communicate(timeout=60)
+            _, told = exec_.communicate(timeout=300)
         finally:
             exec_.terminate()  # it runs for ever otherwise; a no-op once it has ended
     last = told.decode().splitlines()[-1]
@@ -149,7 +149,7 @@ def test_a_podman_that_outlives_its_flowos_is_ended_before_its_files_go(
         for pid in podmans:
             os.kill(pid, signal.SIGSTOP)
         killed.kill()
-    done = subprocess.run([*words, "echo", "well"], cwd=tmp_path, capture_output=True, timeout=100)
+    done = subprocess.run([*words, "echo", "well"], cwd=tmp_path, capture_output=True, timeout=300)
     for pid in podmans:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)

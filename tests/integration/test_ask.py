@@ -23,10 +23,14 @@ def test_what_does_not_answer_in_time_is_killed_with_what_it_started(
     tmp_path: Path, is_gone: Any
 ) -> None:
     child = tmp_path / "child"
-    began = time.monotonic()
-    with pytest.raises(TimeoutError, match="sh: no answer within 5 s"):
-        ask(["sh", "-c", f"sleep {LONG_SECONDS} & echo $! >{child}; wait"], seconds=5.0)
-    assert time.monotonic() - began < LONG_SECONDS / 2
+    child.touch()
+    for seconds in (1, 10, 100):  # a busy machine may not come so far
+        began = time.monotonic()
+        with pytest.raises(TimeoutError, match=f"sh: no answer within {seconds} s"):
+            ask(["sh", "-c", f"sleep {LONG_SECONDS} & echo $! >{child}; wait"], seconds=seconds)
+        assert time.monotonic() - began < LONG_SECONDS / 2
+        if child.read_text():
+            break
     assert is_gone(int(child.read_text()))
 
 

@@ -14,6 +14,7 @@ from flowos.cli import main
 from flowos.cli.doctor import lines_of, signs
 from flowos.engine import here
 from flowos.model import Facts, from_plain
+from flowos.operations.doctor import engine_checks
 from flowos.probes import probes_for
 from flowos.probes.facts import read_facts
 
@@ -112,9 +113,29 @@ def test_a_session_that_nobody_here_can_judge_is_told(capsys: pytest.CaptureFixt
         shutil.rmtree(left)
 
 
-def test_a_machine_of_a_long_name_fits_too() -> None:
+@pytest.mark.parametrize("width", [80, 60])
+def test_a_machine_of_a_long_name_fits_too(width: int) -> None:
+    from flowos.operations._extras import extras
     from flowos.operations.doctor import Diagnosis
+    from flowos.probes.doctor import Check
 
     facts = replace(read_facts({}), cpu_model="Processor (R) of some name " * 3, kernel="6.18-a-b")
-    shown = lines_of(Diagnosis(facts=facts, checks=(), can_measure=True), "utf-8")
-    assert max(map(len, shown)) <= 80
+    says = "of what was found, and it is long enough for two lines " * 2
+    checks = (*extras(), Check(group="use", name="a name of it", works=True, says=says))
+    shown = lines_of(Diagnosis(facts=facts, checks=checks, can_measure=True), "utf-8", width)
+    assert width - 10 < max(map(len, shown)) <= width
+
+
+def test_what_runs_kernels_is_named_and_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = replace(here().facts(), gpus=("0",))
+    opencl, cuda = engine_checks(node)
+    assert (opencl.works, cuda.works) == (True, True)
+    assert opencl.says.startswith("opencl-pocl-0 (")
+    assert cuda.says.startswith("NVRTC 1")
+    assert len(list(engine_checks(replace(node, gpus=())))) == 1
+    monkeypatch.setitem(sys.modules, "pyopencl", None)
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    for check in engine_checks(node):
+        assert not check.works
+        assert check.says.startswith(f"tasks of fo.{check.name.lower()} do not run: ")
+        assert check.remedy == f"pip install 'flowos-hpc[{check.name.lower()}]'"

@@ -10,6 +10,8 @@ from flowos.model import BARE, Environment, Image, ImageConfig
 from flowos.operations._images._names import changing, give_name
 from flowos.operations.exec import ExecRequest, own_command, planned, shell_command
 
+HOSTILE = ("", "-x", "a b", "a&b", "[a|b]", "$(id)", "a\nb", "B\n", "\u00e9", "a" + "\0" * 999)
+
 
 @pytest.fixture
 def image(tmp_path: Path) -> Path:
@@ -90,6 +92,22 @@ def test_what_cannot_be_meant_is_refused_in_one_line(
         fo.environment(word, **more)
     assert complaint in str(told.value)
     assert "\n" not in str(told.value)
+
+
+def test_a_kernel_for_the_nodes_of_a_pool_stands_behind_the_environment(image: Path) -> None:
+    assert fo.environment("bare:kernel=B_1.x-2") == Environment(kernel="B_1.x-2")
+    made = fo.environment(f"{image}@bwrap:kernel=B")
+    assert (made.runtime, made.kernel, made.boot) == ("bwrap", "B", None)
+    named = image.rename(image.with_name("a:kernel=B"))
+    assert fo.environment(named).kernel == ""
+
+
+@pytest.mark.parametrize("word", [":kernel=B", *(f"bare:kernel={name}" for name in HOSTILE)])
+def test_an_odd_name_of_a_kernel_is_one_line(word: str) -> None:
+    with pytest.raises(fo.EnvironmentRefused, match="expected letters, digits, _") as told:
+        fo.environment(word)
+    assert "\n" not in str(told.value)
+    assert len(str(told.value)) < 400
 
 
 def request(config: ImageConfig, *argv: str) -> ExecRequest:

@@ -35,7 +35,13 @@ def loaded_by(*words: str, cwd: Path) -> set[str]:
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    return loaded_by("exec", "--", "true", cwd=tmp_path_factory.mktemp("bare"))
+    """By a command that finds nothing left of killed programs: removing that loads more."""
+    loaded = set[str]()
+    for _ in range(5):  # other tests kill some just now
+        loaded = loaded_by("exec", "--", "true", cwd=tmp_path_factory.mktemp("bare"))
+        if "shutil" not in loaded:
+            break
+    return loaded
 
 
 def test_a_bare_command_loads_few_modules_of_flowos(bare: set[str]) -> None:

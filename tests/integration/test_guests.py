@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import flowos as fo
+from flowos.engine.guests import _guest
+from flowos.model import LaunchFailed
 from tests.guests import FLOWOS, answer_of, named_in, notebook
 from tests.waiting import comes
 
@@ -146,6 +148,17 @@ def test_a_guest_that_does_not_start_says_what_it_printed_last(
     assert "NONSENSE" in str(refused.value)
 
 
+def test_a_node_that_cannot_be_made_ready_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise LaunchFailed("cannot make the run folder: No space left on device")
+
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(_guest, "_entered", full)
+    with fo.slice(pool="local") as s, pytest.raises(fo.SliceRefused) as refused:
+        s.guest("dask")
+    assert str(refused.value).startswith("guest dask: it does not start: cannot make the run fold")
+
+
 def test_a_notebook_is_served_until_ctrl_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jupyterlab")
     monkeypatch.chdir(tmp_path)
@@ -153,7 +166,7 @@ def test_a_notebook_is_served_until_ctrl_c(tmp_path: Path, monkeypatch: pytest.M
         assert found["pool"] == "local"
         assert answer_of("jupyter", found["url"]) == NOTEBOOK
         served.send_signal(signal.SIGINT)
-        _, said = served.communicate(timeout=60)
+        _, said = served.communicate(timeout=300)
     assert served.returncode == 0
     assert said == f"flowos notebook: on node {found['node']} of pool local, until Ctrl-C\n"
 
@@ -164,7 +177,7 @@ def test_a_notebook_that_dies_is_a_failure(tmp_path: Path, monkeypatch: pytest.M
     with notebook() as (_, served):
         (server,) = pids_of("jupyterlab", served.pid)
         os.kill(server, signal.SIGKILL)
-        _, said = served.communicate(timeout=60)
+        _, said = served.communicate(timeout=300)
     assert served.returncode == 1
     assert said.endswith("flowos notebook: it has ended: it exited with code 9\n")
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from flowos.model import (
     Reading,
     Run,
     Sample,
+    SuiteStep,
     Unmeasured,
 )
 from flowos.operations.measure._environments import PreparedEnvironment
@@ -134,10 +136,10 @@ class Undisturbed(Session):
 
 @pytest.fixture
 def measured() -> Callable[..., Measured]:
-    def measure(*groups: Block, seconds: float = 900.0) -> Measured:
-        run = Run(
-            id="r", started="", host="h", version="0", request=MeasurementRequest(), facts=NOWHERE
-        )
+    def measure(*groups: Block, seconds: float = 900.0, step: str = "") -> Measured:
+        suite = SuiteStep(of="o", suite="s", probe=step) if step else None
+        request = MeasurementRequest(suite=suite)
+        run = Run(id="r", started="", host="h", version="0", request=request, facts=NOWHERE)
         samples: list[Sample] = []
         said: list[str] = []
 
@@ -259,18 +261,81 @@ def test_programs_run_side_by_side_if_all_take_turns_and_half_of_the_memory_hold
     assert fit_together(programs, replace(NOWHERE, memory_bytes=int(memory))) is fit
 
 
-def test_in_one_environment_probes_follow_each_other_and_each_case_is_measured_there_and_back(
+def test_in_one_environment_each_probe_has_a_first_round_there_and_back_before_any_has_a_second(
     measured: Callable[..., Measured],
 ) -> None:
     done = measured(
         survey("stream", a=always(1), b=always(2)), survey("gemm", c=always(1)), seconds=60.0
     )
     names = [s.case.level("name") for s in done.samples]
-    assert names[:4] in (list("abba"), list("baab"))
-    assert names == [*names[:4], *names[4:-1], "c"]
-    assert sorted(names[:-1]) == sorted("ab" * 8)
+    assert names[0] == "c"  # the shortest first
+    assert names[1:5] in (list("abba"), list("baab"))
+    assert sorted(names[5:]) == sorted("ab" * 6)
     assert {s.case.level("env", "none") for s in done.samples} == {"none"}
     assert done.said == []
+
+
+def slowly(seconds: float) -> Rates:
+    while True:
+        time.sleep(seconds)
+        yield 1.0
+
+
+def test_where_all_takes_longer_than_estimated_each_case_is_measured_once_before_any_again(
+    measured: Callable[..., Measured],
+) -> None:
+    """By the estimates there is time for whole rounds."""
+    done = measured(
+        survey("gemm", 0.01, slow=slowly(0.1)),
+        survey("stream", 2.0, a=always(1), b=always(1)),
+        survey("gemm", 5.0, other=always(1)),
+        seconds=30.0,
+    )
+    first, *pair, other = [s.case.level("name") for s in done.samples[:4]]
+    assert (first, sorted(pair), other) == ("slow", ["a", "b"], "other")
+
+
+def test_what_only_bounds_the_numbers_of_a_step_is_measured_after_it(
+    measured: Callable[..., Measured],
+) -> None:
+    blocks = survey("gemm", 1.0, ceiling=always(1)), survey("stream", 2.0, a=always(1), b=always(1))
+    done = measured(*blocks, seconds=900.0, step="stream")
+    names = [s.case.level("name") for s in done.samples]
+    assert names.count("ceiling") >= 1
+    assert names[: names.index("ceiling")].count("a") == 8
+
+
+def test_a_ceiling_that_takes_too_long_leaves_the_step_as_it_is(
+    measured: Callable[..., Measured],
+) -> None:
+    blocks = survey("gemm", 50.0, ceiling=always(1)), survey("stream", 10.0, a=always(1))
+    done = measured(*blocks, seconds=24.0, step="stream")
+    assert {s.case.level("name") for s in done.samples} == {"a"}
+    assert {c.level("name"): why.reason for c, why in done.session.unmeasured.items()} == {
+        "ceiling": "the time was out before its turn"
+    }
+
+
+def test_a_program_that_takes_far_longer_than_estimated_is_stopped_where_others_need_the_time(
+    measured: Callable[..., Measured],
+) -> None:
+    slow, other = survey("stream", 0.1, slow=always(1)), survey("gemm", 19.5, c=always(1))
+    ((case, given),) = slow.entries.items()
+    slow.entries = {
+        case: ComparisonCase(
+            place=given.place,
+            compared=given.compared,
+            case=case,
+            program=given.program,
+            words=("sleep", "100"),
+        )
+    }
+    done = measured(slow, other, seconds=20.0)
+    assert [why.reason for why in done.session.unmeasured.values()] == [
+        "it took far longer than estimated, and was stopped, as others need the time"
+    ]
+    assert {s.case.level("name") for s in done.samples} == {"c"}
+    assert done.session.cut
 
 
 def test_in_one_environment_a_case_that_breaks_leaves_the_others_to_go_on(

@@ -26,7 +26,7 @@ def settings(*lines: str, size: str = "Standard_HB120rs_v3") -> None:
 
 
 def flowos(*words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run((FLOWOS, *words), capture_output=True, text=True, timeout=60)
+    return subprocess.run((FLOWOS, *words), capture_output=True, text=True, timeout=300)
 
 
 def price_of(name: str) -> tuple[float | None, str]:

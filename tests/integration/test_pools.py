@@ -12,9 +12,10 @@ import pytest
 
 import flowos as fo
 from flowos.engine import HoldEvent
+from flowos.model import Environment
 from flowos.operations.settings import settings_page
-from flowos.operations.settings_file import load_settings, settings_file
-from tests.waiting import PATIENCE_SECONDS
+from flowos.operations.settings_file import load_settings, settings_files
+from tests.waiting import PATIENCE_SECONDS, comes
 
 FLOWOS = str(Path(sys.executable).with_name("flowos"))
 TOML = """
@@ -51,7 +52,7 @@ FLOW = fo.flow_output(add(X, Y))
 def test_the_file_that_is_named_counts_before_the_folders_and_ones_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert settings_file() is None
+    assert settings_files() == ()
     Path("flowos.toml").mkdir()
     with pytest.raises(fo.SettingsError, match="toml: it is no file that can be read: rename"):
         load_settings()
@@ -59,9 +60,9 @@ def test_the_file_that_is_named_counts_before_the_folders_and_ones_own(
     own = tmp_path / "config/flowos/flowos.toml"
     own.parent.mkdir(parents=True)
     own.write_text("")
-    assert settings_file() == own
+    assert settings_files() == (own,)
     Path("flowos.toml").write_text("")
-    assert settings_file() == Path("flowos.toml")
+    assert settings_files() == (own, Path("flowos.toml"))
     named = tmp_path / "named.toml"
     named.write_text("[pools.named]")
     monkeypatch.setenv("FLOWOS_CONFIG", str(named))
@@ -167,7 +168,7 @@ def test_a_slice_is_freed_while_another_thread_runs_on_it() -> None:
         ({"pool": "test", "nodes": (0, 9)}, "pool test: 9 nodes asked for, it has 3"),
         ({"pool": "local", "nodes": (0, 2)}, "pool local: 2 nodes asked for, it has 1"),
         ({"pool": "test", "nodes": 2, "idle_seconds": 3}, "idle_seconds is of a slice that grows"),
-        ({"pool": "test", "nodes": (0, 2), "idle_seconds": 0}, "idle_seconds=0; expected a num"),
+        ({"pool": "test", "nodes": (0, 2), "idle_seconds": 0}, "idle_seconds=0; expected a fin"),
         ({"pool": "test", "nodes": (0, 2), "lease_seconds": 9}, "lease_seconds is of a number of"),
         ({"nodes": 2}, "nodes is asked of a pool: add pool='local'"),
         ({"pool": "test", "cores": 3}, "slice: 3 cores asked for, this node has 2 for us"),
@@ -185,11 +186,9 @@ def test_a_slice_grows_with_its_work_and_shrinks() -> None:
     with fo.slice(FLOW, pool="test", nodes=(0, 2), idle_seconds=0.2) as s:
         assert s.nodes == ()
         assert s.run(1, 1) == [2]
-        until = time.monotonic() + PATIENCE_SECONDS
-        while s.nodes and time.monotonic() < until:
-            time.sleep(0.01)
-        assert s.nodes == ()
+        assert comes(lambda: s.nodes == ())
         assert list(s.map((i, 1) for i in range(9))) == [[i + 1] for i in range(9)]
+    with fo.slice(FLOW, pool="test", nodes=(0, 2), idle_seconds=100) as s:
         s.resize(2)
         assert len(s.nodes) == 2
 
@@ -223,7 +222,7 @@ def test_a_flow_file_runs_on_as_many_nodes_as_there_is_work_for() -> None:
         (("--nodes", "0:2", "--dry-run"), 0, "# bare, on 0 to 2 of pool t"),
         (("--nodes", "3:1", "--dry-run"), 1, "nodes=(3, 1); expected (LEAST, MOST)"),
         (("--nodes", "4", "--dry-run"), 1, "4 nodes asked for"),
-        (("--seconds", "nan", "--dry-run"), 1, "seconds"),
+        (("--seconds", "nan", "--dry-run"), 2, "seconds"),
         (("x=y", "--dry-run"), 2, "input 'x' is given twice"),
         (("--nodes", "2:0"), 1, "nodes=(2, 0); expected (LEAST, MOST)"),
         (("--nodes", "0:x"), 2, "argument --nodes: '0:x': expected 2, or 0:8"),
@@ -285,8 +284,8 @@ def test_ctrl_c_while_a_slice_waits_for_its_nodes_leaves_nothing_held() -> None:
         "import flowos as fo\n"
         "signal.signal(signal.SIGALRM, signal.default_int_handler)\n"
         "with fo.slice(pool='one') as first:\n"
-        "    signal.setitimer(signal.ITIMER_REAL, 0.3)\n"
         "    try:\n"
+        "        signal.setitimer(signal.ITIMER_REAL, 0.3)\n"
         "        fo.slice(pool='one')\n"
         "    except KeyboardInterrupt:\n"
         "        print('interrupted')\n"
@@ -300,7 +299,7 @@ def test_ctrl_c_while_a_slice_waits_for_its_nodes_leaves_nothing_held() -> None:
 
 
 def flowos(*words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([FLOWOS, *words], capture_output=True, text=True, timeout=60)
+    return subprocess.run([FLOWOS, *words], capture_output=True, text=True, timeout=300)
 
 
 def test_the_command_shows_pools_and_asks_them() -> None:
@@ -316,6 +315,12 @@ def test_the_command_shows_pools_and_asks_them() -> None:
     plain = json.loads(flowos("pools", "--check", "--json").stdout)
     assert [len(state["nodes"]) for state in plain] == [1, 3, 0]
     assert plain[2]["refused"]
+    one = flowos("pools", "--check", "test")
+    assert (one.returncode, "test-3  2 cores" in one.stdout) == (0, True)
+    assert "local" not in one.stdout
+    unknown = flowos("pools", "--check", "tset")
+    said = "flowos pools: no pool 'tset' in flowos.toml; did you mean 'test'?\n"
+    assert (unknown.returncode, unknown.stdout, unknown.stderr) == (2, "", said)
 
 
 def test_the_check_finds_an_environment_that_is_not_there(tmp_path: Path) -> None:
@@ -343,3 +348,25 @@ def test_what_is_no_text_is_refused(content: bytes) -> None:
 def test_the_page_of_the_documentation_says_what_is_read() -> None:
     page = Path(__file__).parents[2] / "docs/flowos-toml.md"
     assert page.read_text() == settings_page(), "run: python tools/settings_page.py"
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [("local", ""), ("fake", ""), ("sge", "queue = 'q'\npe = 'p'\nshared = '/tmp'")],
+)
+def test_only_slurm_boots_nodes_into_a_kernel(kind: str, more: str) -> None:
+    Path("flowos.toml").write_text(f"[pools.one]\nkind = '{kind}'\n{more}")
+    with pytest.raises(fo.SliceRefused) as refused:
+        fo.slice(FLOW, pool="one", env="bare:kernel=B")
+    assert str(refused.value) == (
+        f"slice: kernel='B': pool 'one' ({kind}) boots no nodes into a kernel; a pool of kind "
+        "slurm does"
+    )
+
+
+def test_a_node_that_is_there_boots_no_kernel() -> None:
+    with pytest.raises(fo.EnvironmentRefused, match="kernel='B': only a slice of a pool of"):
+        fo.slice(FLOW, env="bare:kernel=B").run(1, 2)
+    Path("flowos.toml").write_text(f"[pools.one]\nkind = 'slurm'\nshared = '{Path.cwd()}'\n")
+    with pytest.raises(fo.SliceRefused, match="kernel='-x'; expected letters"):
+        fo.slice(FLOW, pool="one", env=Environment(kernel="-x"))

@@ -43,7 +43,7 @@ class Home:
         )
 
     def run(self, program: str) -> tuple[str, str]:
-        return self.start(program).communicate(timeout=120)
+        return self.start(program).communicate(timeout=300)
 
     def ps(self) -> list[Any]:
         done = self.flowos("ps", "--json")

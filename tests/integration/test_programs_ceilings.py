@@ -3,7 +3,9 @@
 import json
 import os
 import shutil
+import statistics
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -79,6 +81,25 @@ def test_the_clock_is_measured_on_each_cpu(built: Built, compiler: str) -> None:
     assert [r["levels"]["cpu"] for r in found if r["metric"] == "clock"] == BOTH.split(",")
     assert {(r["metric"], r["unit"]) for r in found} == {("clock", "Hz"), ("add_imul_ratio", "1")}
     assert all(len(r["values"]) == 3 for r in found)
+
+
+def test_the_clock_is_the_same_while_others_run_on_the_cpu(built: Built) -> None:
+    """Of time with the others in it, four of them leave a fifth."""
+
+    def clocks() -> list[float]:
+        found = readings(built.program(COMPILERS[0], "clock"), "--cpus", CPU, *SMALL["clock"])
+        return [v for r in found if r["metric"] == "clock" for v in r["values"]]
+
+    alone = max(clocks())
+    spin = ("taskset", "-c", CPU, sys.executable, "-c", "while True: pass")
+    others = [subprocess.Popen(spin) for _ in range(4)]
+    try:
+        busy = clocks()
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+    assert statistics.median(busy) > 0.6 * alone
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)

@@ -260,7 +260,7 @@ def test_a_signal_while_the_file_is_written_leaves_none_half_written(
         child = subprocess.Popen(words(case, tmp_path), stdout=subprocess.DEVNULL)
         wait_for(lambda: file.exists() and file.stat().st_blocks > 0)
         child.send_signal(number)
-        assert child.wait(timeout=120) != 0
+        assert child.wait(timeout=300) != 0
         if not file.exists():
             return
         whole = int(case.detail("file_bytes"))  # it was ready before the signal: once more

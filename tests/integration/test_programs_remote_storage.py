@@ -1,5 +1,6 @@
 """Storage through a server: measured by the real nbdkit and fio, and nothing of them stays."""
 
+import re
 import shutil
 import signal
 import subprocess
@@ -23,7 +24,7 @@ from flowos.model import (
 from flowos.operations.measure import measure
 from flowos.probes._fio_job import MIN_BYTES
 from flowos.probes.remote_storage import RemoteStorage
-from tests.waiting import comes
+from tests.waiting import PATIENCE_SECONDS, comes
 
 TOOLS = {name: shutil.which(name) for name in ("fio", "nbdkit")}
 pytestmark = pytest.mark.skipif(not all(TOOLS.values()), reason="apt install fio nbdkit")
@@ -65,8 +66,20 @@ def running(what: Path) -> list[str]:
 
 
 def sockets() -> set[Path]:
-    """Folders that nbdkit makes for the sockets of its own choice."""
+    """Folders that nbdkit makes for the sockets of its own choice, also for other tests."""
     return set(Path("/tmp").glob("nbdkit??????"))
+
+
+def sockets_below(pid: int) -> set[Path]:
+    """Those that clients name which this process has started, or which these have."""
+    found = set()
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in map(int, children.read_text().split()):
+                line = Path(f"/proc/{child}/cmdline").read_bytes().decode(errors="replace")
+                found |= {Path(name) for name in re.findall(r"/tmp/nbdkit\w{6}\b", line)}
+                found |= sockets_below(child)
+    return found
 
 
 def test_all_sides_measure_one_file_also_if_a_server_is_the_first(tmp_path: Path) -> None:
@@ -85,7 +98,8 @@ def test_all_sides_measure_one_file_also_if_a_server_is_the_first(tmp_path: Path
     (file,) = tmp_path.iterdir()
     assert file.stat().st_size == MIN_BYTES <= file.stat().st_blocks * 512
     assert not running(tmp_path)
-    assert sockets() <= before
+    left = sockets() - before
+    assert comes(lambda: not left & sockets())
 
 
 PROGRAM = """
@@ -97,10 +111,14 @@ measured(Path(sys.argv[1]))
 
 
 def test_if_flowos_is_killed_its_server_ends_too(tmp_path: Path) -> None:
-    before = sockets()
+    own: set[Path] = set()
     with subprocess.Popen((sys.executable, "-c", PROGRAM, str(tmp_path))) as victim:
-        served = comes(lambda: any("nbdkit -U" in line for line in running(tmp_path)))
+
+        def served() -> bool:
+            own.update(sockets_below(victim.pid))  # of a client, so it is up
+            return bool(own)
+
+        assert comes(served, 6 * PATIENCE_SECONDS)
         victim.send_signal(signal.SIGKILL)
-    assert served
     assert comes(lambda: not running(tmp_path)), running(tmp_path)
-    assert comes(lambda: sockets() <= before)
+    assert comes(lambda: not own & sockets())

@@ -334,6 +334,9 @@ def test_the_answer_has_what_a_machine_is_judged_by(family: Family, binaries: Bi
     assert all(min(r.values) > 0 for r in readings)
     assert len(metrics["total"].values) == len(metrics["setup"].values)
     assert dict(metrics["total"].notes)["x"] == found["x"]
+    notes = dict(metrics["bandwidth"].notes)
+    assert int(notes["bytes_per_iteration"]) == found["bytes_per_iteration"]
+    assert int(notes["flops_per_iteration"]) > found["rows"] * 30
 
 
 def test_more_ranks_than_groups_of_a_colour_do_no_harm(binaries: Binaries) -> None:

@@ -62,7 +62,7 @@ def run(program: Path, folder: Path, *words: str, direct: str = "no") -> Any:
     if "parallel_io" in program.name:
         words = ("--direct", direct, *words)
     argv = [str(program), "--folder", str(folder), *words]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
 
 
 def readings(done: Any) -> list[dict[str, Any]]:
@@ -331,7 +331,7 @@ def test_if_one_client_is_killed_all_end_with_one_line(
     folder.mkdir()
     with started(compiled(name), folder) as (running, clients):
         os.kill(clients[1], signal.SIGKILL)
-        out, said = running.communicate(timeout=60)
+        out, said = running.communicate(timeout=300)
         assert (running.returncode, out) == (1, "")
         assert said == f"{name}: client 1 was ended by: Killed\n"
         assert all(map(is_over, clients))
@@ -346,5 +346,5 @@ def test_if_the_program_is_ended_its_clients_end(
     folder.mkdir()
     with started(compiled(name), folder) as (running, clients):
         running.send_signal(number)
-        assert running.wait(timeout=60) == -number
+        assert running.wait(timeout=300) == -number
         wait_for(lambda: all(map(is_over, clients)))

@@ -21,6 +21,7 @@ FLOW = fo.flow_output(double(fo.flow_input("x", fo.int64)))
     [
         ({"lease_seconds": 60}, "workers='ray': its Ray ends with this program: give no lease_sec"),
         ({"nodes": (0, 3)}, "workers='ray': its Ray stays on its nodes: say how many"),
+        ({"address": "auto", "env": "bare:kernel=B"}, "kernel='B': the Ray at auto (local) boots"),
         ({"address": "local"}, "address='local' starts a Ray: leave address away"),
         ({"address": "auto", "pool": "gpu"}, "address is of a Ray that exists: give workers='ray'"),
         ({"address": "auto", "workers": "process"}, "address is of a Ray that exists: give work"),

@@ -146,7 +146,7 @@ def test_a_slice_of_a_program_that_runs_is_freed_from_another_terminal(home: Hom
     assert home.say("free", found["id"], "--dry-run").startswith(f"would free {found['id']} of p-")
     assert program.poll() is None
     assert home.say("free", found["id"]).startswith(f"freed {found['id']} of p-")
-    out, err = program.communicate(timeout=60)
+    out, err = program.communicate(timeout=300)
     assert out == f"slice {found['id']} was freed by 'flowos slice free', in another terminal\n"
     assert err == ""
     assert "is over already: freed (by" in home.say("free", found["id"])
@@ -177,6 +177,24 @@ def test_a_slice_that_is_not_freed_ends_with_its_program(home: Home) -> None:
     """).communicate()
     assert [each["state"] for each in home.all()] == ["freed"] * 3
     assert len({each["process"] for each in home.all()}) == 2
+
+
+def test_the_newest_are_listed_and_all_that_have_not_ended(home: Home) -> None:
+    home.start(HOLDS)
+    (oldest,) = home.all()
+    home.start("""
+        for _ in range(24):
+            with fo.slice(flow, pool="slow"):
+                pass
+        print("ready", flush=True)
+    """)
+    lines = home.say("ls").splitlines()
+    assert len(lines) == 22
+    assert f"{oldest['id']} " in lines[20]
+    assert lines[-1] == "and 4 that ended before: flowos slice ls --limit 25"
+    assert len(home.all()) == 25
+    assert len(home.say("ls", "--limit", "25").splitlines()) == 25
+    assert len(home.say("ls", "--limit", "3").splitlines()) == 3
 
 
 def test_what_the_pool_refuses_is_recorded_with_why(home: Home) -> None:

@@ -308,7 +308,7 @@ open({str(file)!r}, "w").write(str(total))
     while b"items" not in out:
         out += os.read(ours, 1 << 16)
     os.close(ours)
-    assert program.wait(timeout=60) == 0
+    assert program.wait(timeout=300) == 0
     assert file.read_text() == "200"
 
 

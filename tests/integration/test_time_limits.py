@@ -23,6 +23,22 @@ def processes_of(program: str, folder: Path) -> Iterator[int]:
                 yield int(entry.name)
 
 
+def stop(program: str, folder: Path, running: "subprocess.Popen[str]") -> set[int]:
+    """Those of them that are stopped as soon as there are some."""
+    stopped: set[int] = set()
+    while not stopped and running.poll() is None:
+        for pid in processes_of(program, folder):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+                stopped.add(pid)
+        time.sleep(0.01)
+    return stopped
+
+
+def metrics_of(out: str) -> set[str]:
+    return {m["metric"] for m in json.loads(out)["book"]["measurements"]} if out else set()
+
+
 @pytest.mark.slow
 def test_a_program_that_hangs_is_stopped_when_the_time_is_out_and_the_others_are_kept(
     flowos: Flowos, tmp_path: Path, variables: dict[str, str]
@@ -31,33 +47,28 @@ def test_a_program_that_hangs_is_stopped_when_the_time_is_out_and_the_others_are
     cache = tmp_path / "cache"
     variables["XDG_CACHE_HOME"] = str(cache)
     flowos("measure", "--only", "clock,flops", "--minutes", "0.02")  # so that both are compiled
-    words = ("measure", "--only", "clock,flops", "--minutes", "0.2", "--json")
-    running = subprocess.Popen(
-        [sys.executable, "-m", "flowos", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        env=variables,
-    )
-    try:
-        until = time.monotonic() + 60.0
-        stopped: set[int] = set()
-        while not stopped and time.monotonic() < until:
-            for pid in processes_of("flops", cache):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGSTOP)
-                    stopped.add(pid)
-            time.sleep(0.01)
-        assert stopped
-        out, said = running.communicate(timeout=300)
-    finally:
-        running.kill()
+    for minutes in ("0.2", "1", "3"):  # on a busy machine, it may not come so far
+        words = ("measure", "--only", "clock,flops", "--minutes", minutes, "--json")
+        running = subprocess.Popen(
+            [sys.executable, "-m", "flowos", *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env=variables,
+        )
+        try:
+            stopped = stop("flops", cache, running)
+            out, said = running.communicate(timeout=300)
+        finally:
+            running.kill()
+        if stopped and "clock" in metrics_of(out):
+            break
     assert running.returncode == 0
     run = json.loads(out)["book"]["run"]
     assert run["ended_early"] == "its time was out"
     reasons = {case["probe"]: why["reason"] for case, why in reversed(run["unmeasured"])}
     assert reasons["flops"] == "it still ran when the time was well past, and was stopped"
-    assert {m["metric"] for m in json.loads(out)["book"]["measurements"]} >= {"clock"}
+    assert "clock" in metrics_of(out)
     assert " 0 s left" not in said
     assert "as its time was out" in flowos("show").stdout

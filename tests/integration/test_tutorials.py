@@ -1,12 +1,29 @@
-"""The tutorials that need no cluster and no image, block by block."""
+"""The tutorials and how-to pages that need no cluster and no image, block by block."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.tutorials import DOCS, run_page
 
+HOW_TO = re.findall(r"^howto/(\S+)$", (DOCS / "index.md").read_text(), re.MULTILINE)
+OF_A_RUN = ("how-fast", "trust-a-number", "which-setting", "numbers-out")
+"""They go on with what the tutorial of measuring has stored."""
+
 
 @pytest.mark.parametrize("name", ["feed", "flows", "measure", "paper", "solve"])
 def test_a_tutorial_is_as_it_says(name: str, tmp_path: Path) -> None:
-    assert run_page(DOCS / f"tutorials/{name}.md", tmp_path) >= 3
+    kept = {"XDG_DATA_HOME": str(tmp_path / "data")}  # `last` is of this test
+    assert run_page(DOCS / f"tutorials/{name}.md", tmp_path, variables=kept) >= 3
+    for page in OF_A_RUN if name == "measure" else ():
+        assert run_page(DOCS / f"howto/{page}.md", tmp_path, variables=kept) >= 1
+
+
+def test_how_to_pages_are_as_they_say_one_after_the_other(tmp_path: Path) -> None:
+    """In one folder with one store: a page may go on with what an earlier one made."""
+    kept = {"XDG_DATA_HOME": str(tmp_path / "data")}
+    pages = [page for page in HOW_TO if page not in OF_A_RUN]
+    ran = [run_page(DOCS / f"howto/{page}.md", tmp_path, variables=kept) for page in pages]
+    assert {page.stem for page in (DOCS / "howto").glob("*.md")} == {*HOW_TO}
+    assert sum(count > 0 for count in ran) >= 11

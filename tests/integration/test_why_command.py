@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import PATIENCE_SECONDS
+
 Flowos = Callable[..., "subprocess.CompletedProcess[str]"]
 Start = Callable[[str], "subprocess.Popen[str]"]
 FLOW = """
@@ -78,7 +80,7 @@ def tasks(flowos: Flowos, name: str) -> list[tuple[str, str, str, int]]:
 
 
 def comes(found: Callable[[], Any], what: Any) -> None:
-    until = time.monotonic() + 30
+    until = time.monotonic() + 2 * PATIENCE_SECONDS
     while (now := found()) != what:
         assert time.monotonic() < until, now
         time.sleep(0.02)

@@ -94,7 +94,16 @@ void a_full_disk_is_no_failure(const std::string& at) {
   const std::uint64_t kept = fill_up(cache, 2000);
   CHECK(kept > 400 && kept < 2000);
   CHECK(has(cache.complaint(), "its file system has"));
-  CHECK(cache.claim(1999) == Claim::full);
+  std::uint64_t full = 0;
+  for (std::uint64_t sample = 0; sample < 2000; ++sample) {
+    if (cache.has(sample)) continue;
+    if (cache.claim(sample) == Claim::full) {
+      ++full;
+    } else {  // one is tried again after ten seconds
+      cache.publish(sample, bytes_of(sample));
+    }
+  }
+  CHECK(full > 0);
 }
 
 void the_room_that_is_to_stay_free_stays_free(const std::string& at) {

@@ -153,8 +153,11 @@ void what_is_dropped_makes_room() {
   const Folder folder;
   Cache cache(folder.cache(), kPrint, 4000, small_segments(8 << 20));
   std::uint64_t sample = 0;
-  for (; cache.claim(sample) == Claim::ours; ++sample) cache.publish(sample, bytes_of(sample));
-  CHECK(cache.claim(sample) == Claim::full);
+  Claim claim = cache.claim(sample);
+  for (; claim == Claim::ours; claim = cache.claim(++sample)) {
+    cache.publish(sample, bytes_of(sample));
+  }
+  CHECK(claim == Claim::full);
   for (std::uint64_t old = 0; old < sample; ++old) cache.drop(old);
   CHECK(Cache::state_of(folder.cache()).cached == 0);
   CHECK(segment_bytes_of(folder.cache()) < 1 << 20);  // of the lane that is open

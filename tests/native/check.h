@@ -3,6 +3,13 @@
 #include <cstdlib>
 #include <iostream>
 
+// Whether ThreadSanitizer watches. (gcc has a macro for it, clang another.)
+#if defined(FLOWOS_UNDER_TSAN)
+inline constexpr bool kUnderTsan = true;
+#else
+inline constexpr bool kUnderTsan = false;
+#endif
+
 // Ends the test with the place and the condition that does not hold.
 #define CHECK(condition) check(static_cast<bool>(condition), #condition, __FILE__, __LINE__)
 

@@ -375,11 +375,11 @@ void both_widths_of_indices_give_the_same() {
 }  // namespace
 
 int main() {
-#if !defined(__SANITIZE_THREAD__)  // large, and their threads do nothing that those below do not
-  iterations_are_those_of_the_ordering();
-  a_residual_that_grows_before_it_falls_costs_fp32_few_iterations();
-  fp32_goes_on_where_the_residual_grew();
-#endif
+  if (!kUnderTsan) {  // large, and their threads do nothing that those below do not
+    iterations_are_those_of_the_ordering();
+    a_residual_that_grows_before_it_falls_costs_fp32_few_iterations();
+    fp32_goes_on_where_the_residual_grew();
+  }
   one_block_is_the_natural_order();
   threads_do_not_show();
   jumps_of_coefficients_are_solved_with();

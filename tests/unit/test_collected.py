@@ -74,3 +74,21 @@ def test_at_exit_it_is_called_before_the_process_is_gone(how: str) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[0] == "ended"
+
+
+@pytest.mark.parametrize("refused", ["_thread.start_new_thread", "threading.Thread.start"])
+def test_what_no_thread_can_begin_any_more_is_ended_at_exit(refused: str) -> None:
+    """From Python 3.12 on none starts while the interpreter ends, which has begun by then."""
+    program = (
+        "import _thread, threading\n"
+        "from flowos._collected import when_collected\n"
+        "class Owner: pass\n"
+        "owner = Owner()\n"
+        "when_collected(owner, lambda: print('ended'))\n"
+        "def start(*_):\n"
+        '    raise RuntimeError("can\'t create new thread at interpreter shutdown")\n'
+        f"{refused} = start\n"
+        "del owner\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("ended\n", "")

@@ -1,13 +1,16 @@
 """What `import flowos as fo` offers: all of it, at once, at no price."""
 
 import ast
+import inspect
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import flowos as fo
+from tests import typed_program
 
 FACE = Path(fo.__file__ or "")
 
@@ -30,19 +33,42 @@ def test_every_public_name_is_there(name: str) -> None:
     assert name in dir(fo)
 
 
+STUB = ast.parse(FACE.with_suffix(".pyi").read_text())
+
+
 def test_type_checkers_see_the_same_names() -> None:
-    tree = ast.parse(FACE.with_suffix(".pyi").read_text())
-    names: set[str] = set()
-    for node in tree.body:
+    names: list[str] = []
+    for node in STUB.body:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("flowos"):
-            names |= {a.asname or a.name for a in node.names}
+            names += [a.asname or a.name for a in node.names]
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            names.add(node.target.id)
+            names.append(node.target.id)
         elif isinstance(node, ast.Assign):
-            names |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+            names += [t.id for t in node.targets if isinstance(t, ast.Name)]
         elif isinstance(node, ast.FunctionDef):
-            names.add(node.name)
-    assert {n for n in names if not n.startswith("_")} == set(fo.__all__)
+            names.append(node.name)
+    assert sorted(n for n in names if not n.startswith("_")) == fo.__all__
+
+
+def test_type_checkers_see_the_same_values() -> None:
+    for node in STUB.body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("flowos"):
+            room = import_module(node.module or "")
+            for each in node.names:
+                shown = (each.asname or each.name).removeprefix("_")
+                if shown in fo.__all__:
+                    assert getattr(fo, shown) is getattr(room, each.name), shown
+    (array,) = (node for node in STUB.body if isinstance(node, ast.FunctionDef))
+    known = list(inspect.signature(fo.array).parameters.values())
+    assert [each.arg for each in array.args.args] == [each.name for each in known]
+
+
+def test_what_a_typed_program_does_it_does(tmp_path: Path) -> None:
+    flow = typed_program.flows()
+    typed_program.slices(flow)
+    typed_program.feeds(tmp_path)
+    typed_program.solves()
+    assert FACE.with_name("py.typed").exists()
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

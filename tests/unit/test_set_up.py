@@ -28,6 +28,7 @@ EVERY_DEBIAN_HAS = {
         "filefrag",
         "lscpu",
         "mount",
+        "sha256sum",
         "stat",
         "taskset",
         "true",

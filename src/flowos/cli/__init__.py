@@ -21,18 +21,22 @@ def parser(only: str = "", *, all_options: bool = False) -> "argparse.ArgumentPa
 
     What a command imports takes time, so that others are not loaded.
     """
-    import argparse
-
     from flowos.cli._shared import CommandParser, Help, Version
 
-    top = argparse.ArgumentParser(
+    top = CommandParser(
         prog="flowos",
         description="One place to run AI and HPC work, and to measure which machine is right.",
         epilog="example: flowos measure --quick",
         formatter_class=Help,
+        allow_abbrev=False,
     )
     top.add_argument("--version", action=Version, nargs=0, help="show the version and exit")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=CommandParser)
+    top.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        help="a setting for this command, as pools.local.cores=2: see flowos config",
+    )
+    commands = top.add_subparsers(dest="command", metavar="COMMAND")
     for name in (only,) if only else COMMANDS:
         if only or all_options:
             import_module(f"flowos.cli.{name}").add(commands)
@@ -51,6 +55,7 @@ def script() -> int:
     import atexit
     import gc
 
+    _open_closed_streams()  # first: a pipe would get the number of one
     from flowos.cli._interrupts import wake_for_interrupts
 
     wake_for_interrupts()
@@ -85,7 +90,7 @@ def main(words: list[str] | None = None) -> int:
     from flowos.cli._output import OutputFailed, watch_streams
 
     watch_streams()
-    words = _asked(sys.argv[1:] if words is None else words)
+    words = _without_settings(_asked(sys.argv[1:] if words is None else words))
     command = words[0] if words and words[0] in COMMANDS else ""
     name = f"flowos {command}".strip()
     try:
@@ -100,6 +105,18 @@ def main(words: list[str] | None = None) -> int:
 def _asked(words: list[str]) -> list[str]:
     """`flowos help COMMAND` is `flowos COMMAND --help`."""
     return [*words[1:], "--help"] if words[:1] == ["help"] else words
+
+
+def _without_settings(words: list[str]) -> list[str]:
+    """Takes what `--set` before the command says to where it is read: the environment, which a
+    command hands on to what it starts."""
+    while words and (words[0].startswith("--set=") or (words[0] == "--set" and len(words) > 1)):
+        import os
+
+        _, is_one, given = words[0].partition("=")
+        given, words = (given, words[1:]) if is_one else (words[1], words[2:])
+        os.environ["FLOWOS_SET"] = f"{os.environ.get('FLOWOS_SET', '')}\n{given}".lstrip("\n")
+    return words
 
 
 def _interrupted(name: str, interrupt: KeyboardInterrupt) -> int:
@@ -162,7 +179,10 @@ def _run(command: str, words: list[str]) -> int:
 
 
 def _open_closed_streams() -> None:
-    """Opens one that was closed (<&-): the next file that is opened would get its number."""
+    """Opens one that was closed (<&-): the next file that is opened would get its number.
+
+    Programs that are started find all three. What is itself printed is not lost without a word.
+    """
     import os
 
     for fd, name in enumerate(("stdin", "stdout", "stderr")):
@@ -172,7 +192,8 @@ def _open_closed_streams() -> None:
             os.set_inheritable(fd, True)
             if null != fd:
                 os.close(null)
-            setattr(sys, name, os.fdopen(fd, "w" if fd else "r", closefd=False))
+            own = os.open(os.devnull, os.O_RDONLY) if fd == 1 else fd  # refuses what is written
+            setattr(sys, name, os.fdopen(own, "w" if fd else "r", closefd=False))
 
 
 def _check_current_folder() -> None:

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flowos.cli._output import print_json
+from flowos.cli._output import print_folded, print_json
 from flowos.model import StoreError, UsageError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def show_check(check: "BaselineCheck", baseline: "Baseline", file: Path, *, as_j
             }
         )
     else:
-        print(check_text(check, baseline, str(file)), end="")
+        print_folded(check_text(check, baseline, str(file)), end="")
     return code
 
 

@@ -18,6 +18,7 @@ COMMANDS = {
     "why": "why a slice, a program or a task of one that runs does not go on, and what would help",
     "results": "results of tasks that are kept: by a journal, or by cache=True; remove old ones",
     "notebook": "JupyterLab on a node of a pool, at one URL that works on this machine",
+    "config": "the value of each setting, and where it comes from: file, variable, command line",
     "pools": "where nodes come from, as flowos.toml says",
     "device": "devices of this machine: processors, OpenCL, GPUs, FPGAs; load, verify, reset one",
     "cloud": "machines of a cloud for the nodes that Slurm powers up and down",

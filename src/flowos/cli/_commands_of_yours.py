@@ -1,9 +1,12 @@
 """Commands of the person, to be measured: after -- of `measure`, by --command of `compare`."""
 
 import argparse
+import math
 import shlex
 from pathlib import Path
 
+from flowos.cli._live import add_progress
+from flowos.cli._shared import number
 from flowos.model import Argv, MeasurementRequest, UsageError
 
 NAMES_PROBES: tuple[tuple[str, object], ...] = (
@@ -44,13 +47,14 @@ def add_commands(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--minutes",
-        type=float,
+        type=number,
         metavar="M",
         help="with --command: how long measuring may take (default 30; it ends once decided)",
     )
     command.add_argument(
         "--dry-run", action="store_true", help="with --command: show what would run only"
     )
+    add_progress(command)
     _add_ignore_failure(command)
 
 
@@ -108,10 +112,12 @@ def without_commands(args: argparse.Namespace) -> None:
 
 
 def seconds_of(minutes: float | None) -> float | None:
-    """Raises UsageError unless it is above 0, or was not given."""
-    if minutes is not None and not 0 < minutes < float("inf"):
-        raise UsageError(f"--minutes {minutes}: give a number above 0")
-    return None if minutes is None else 60 * minutes
+    """Raises UsageError unless it is above 0 and finite, or was not given."""
+    if minutes is None:
+        return None
+    if not 0 < 60 * minutes < math.inf:
+        raise UsageError(f"--minutes {minutes}: give a finite number above 0")
+    return 60 * minutes
 
 
 def _split(line: str) -> Argv:

@@ -13,9 +13,12 @@ from flowos.model import OnProgress, Progress, Sample
 class Live:
     """Shows what is being done, the last number, and about how long the rest will take."""
 
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: TextIO, *, quiet: bool = False, verbose: bool = False) -> None:
+        """quiet: shows nothing. verbose: each number has a line of its own, which stays."""
         self._out = out
-        self._rewrites = out.isatty()
+        self._quiet = quiet
+        self._verbose = verbose
+        self._rewrites = out.isatty() and not quiet
         self._shown = ("", "")
         self._last = ""
 
@@ -30,9 +33,16 @@ class Live:
         values = sorted(sample.values)
         middle = values[len(values) // 2] if values else float("nan")
         self._last = f"{sample.metric} {middle:.3g} {sample.unit}"
+        if self._verbose:
+            self.end()
+            levels = (f"{axis}={level}" for axis, level in sample.case.levels)
+            case = " ".join((sample.case.probe, *levels))
+            print(f"round {sample.round}  {case}  {self._last}", file=self._out, flush=True)
 
     def show(self, progress: Progress) -> None:
         doing = progress.doing, progress.detail
+        if self._quiet:
+            return
         if progress.lasting:
             self.end()
             print(progress.doing, file=self._out, flush=True)
@@ -55,11 +65,31 @@ class Live:
         self._out.flush()
 
 
+def add_quiet(command: argparse.ArgumentParser) -> "argparse._MutuallyExclusiveGroup":
+    group = command.add_mutually_exclusive_group()
+    group.add_argument("-q", "--quiet", action="store_true", help="show no progress")
+    return group
+
+
+def add_progress(command: argparse.ArgumentParser) -> None:
+    add_quiet(command).add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="show each number as it is measured, on a line of its own on standard error",
+    )
+
+
+def live_of(args: argparse.Namespace) -> Live:
+    """As the options of `add_progress` say."""
+    return Live(sys.stderr, quiet=args.quiet, verbose=args.verbose)
+
+
 @contextmanager
 def on_a_terminal(args: argparse.Namespace) -> Iterator[OnProgress]:
-    """One line that is rewritten, on a terminal; elsewhere, and with --json, nothing."""
+    """One line that is rewritten, on a terminal; elsewhere, with --json or --quiet, nothing."""
     with Live(sys.stderr) as live:
-        yield live.show if sys.stderr.isatty() and not args.json else lambda _: None
+        yield live.show if sys.stderr.isatty() and not (args.json or args.quiet) else lambda _: None
 
 
 def _line(progress: Progress) -> str:

@@ -27,6 +27,8 @@ class OutputFailed(KeyboardInterrupt):
     """
 
 
+_LEAST_COLUMNS = 20
+
 _lost: list[OSError] = []
 """Why what other threads wrote was dropped."""
 
@@ -42,21 +44,21 @@ class _Output(io.BufferedWriter):
         try:
             return super().write(data)
         except OSError as error:
-            _fail(error)
+            _fail(error, self.fileno())
             return _size(data)
 
     def flush(self) -> None:
         try:
             super().flush()
         except OSError as error:
-            _fail(error)
+            _fail(error, self.fileno())
 
 
-def _fail(error: OSError) -> None:
+def _fail(error: OSError, number: int) -> None:
     if threading.current_thread() is threading.main_thread():
         raise OutputFailed from error
     _lost.append(error)
-    _to_null()
+    _to_null(number)
     interrupt_main()
 
 
@@ -110,15 +112,42 @@ def dropped() -> OSError | None:
 
 def give_up() -> None:
     """Nothing more goes to standard output: the interpreter would try again at its end."""
-    _to_null()
     with suppress(OSError, ValueError):
+        _to_null(sys.stdout.fileno())
         sys.stdout.flush()
 
 
-def _to_null() -> None:
+def _to_null(number: int) -> None:
+    """number: of standard output, which is another than 1 if that was closed."""
     null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
+    for each in {1, number}:
+        os.dup2(null, each)
     os.close(null)
+
+
+def columns() -> int:
+    """Of the terminal. argparse asks for each option, and by shutil: 3 ms to import."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given):
+        return int(given)
+    try:
+        return os.get_terminal_size(1).columns or 80
+    except OSError:
+        return 80
+
+
+def print_folded(text: str, end: str = "\n") -> None:
+    """Print a text, on a terminal with lines that are no wider than it is."""
+    if sys.stdout.isatty():
+        from flowos.report import folded
+
+        text = folded(text, max(columns(), _LEAST_COLUMNS))
+    print(text, end=end)
+
+
+def text_width(most: int) -> int:
+    """How wide the lines of a text are to be: of a terminal that is narrower, as wide as it."""
+    return min(most, max(columns(), _LEAST_COLUMNS)) if sys.stdout.isatty() else most
 
 
 def print_json(value: object, *, indent: int | None = 1, file: TextIO | None = None) -> None:

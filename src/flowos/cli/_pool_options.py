@@ -5,9 +5,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from flowos.cli._interrupts import how_ended
-from flowos.cli._live import Live
-from flowos.cli._output import print_json
-from flowos.cli._shared import positive
+from flowos.cli._live import live_of
+from flowos.cli._output import print_folded, print_json
+from flowos.cli._shared import number, positive
 from flowos.model import Baseline, MeasurementRequest, UsageError
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ def add_pool(command: argparse.ArgumentParser) -> None:
         "--nodes",
         type=positive,
         metavar="N",
-        help="how many nodes of the pool (default 2): solve scales over 1, 2, 4 .. N, clients of"
-        " storage are on all, mpi is between two",
+        help="how many nodes of the pool (default 2): solve and training scale over 1, 2, 4"
+        " .. N, clients of storage are on all, mpi is between two",
     )
     command.add_argument(
         "--deployments",
@@ -40,7 +40,7 @@ def add_pool(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--between",
-        type=float,
+        type=number,
         default=0.0,
         metavar="SECONDS",
         help="leave the nodes alone for so long after each deployment, so that a cloud's are ended",
@@ -57,7 +57,7 @@ def check_pool(args: argparse.Namespace) -> None:
         if value:
             raise UsageError(f"{option}: not with --pool, which measures between nodes as they are")
     if not 0 <= args.between < 1e6:
-        raise UsageError(f"--between {args.between}: give seconds, 0 or more")
+        raise UsageError(f"--between {args.between}: give seconds, from 0 to below 1e6")
     if args.check is not None and (args.deployments is not None or args.between):
         raise UsageError("--deployments and --between: not with --check, which holds nodes once")
 
@@ -93,7 +93,7 @@ def run_deployments(
     from flowos.operations.deployments import measured_deployments
     from flowos.report import deployments_text
 
-    with Live(sys.stderr) as live:
+    with live_of(args) as live:
         found = measured_deployments(
             request,
             wanted,
@@ -106,7 +106,7 @@ def run_deployments(
     if args.json:
         print_json(found)
     else:
-        print(deployments_text(found.runs, found.spreads), end="")
+        print_folded(deployments_text(found.runs, found.spreads), end="")
     for note in found.notes:
         print(note, file=sys.stderr)
     if found.page is not None:

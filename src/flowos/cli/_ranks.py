@@ -4,6 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from flowos._dataclasses import replace
+from flowos.cli._shared import whole
 from flowos.model import UsageError
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ MPIS = ("openmpi", "mpich", "mvapich", "intel", "other")
 def add_ranks(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--ranks",
-        type=int,
+        type=whole,
         metavar="N",
         help="start N ranks of an MPI program with this machine's mpirun; each on a core, inside",
     )

@@ -2,31 +2,48 @@
 
 import argparse
 import math
-import os
 from collections.abc import Sequence
+from typing import NoReturn
 
 from flowos.cli._commands import COMMANDS
+from flowos.cli._output import columns
+
+_MOST_OF_AN_ERROR, _ITS_END = 400, 100
 
 
 class CommandParser(argparse.ArgumentParser):
-    """Says itself what it does not know, with its own usage."""
+    """Says itself what it does not know, in one line: the usage of some commands is twelve."""
+
+    def error(self, message: str) -> NoReturn:
+        if len(message) > _MOST_OF_AN_ERROR:
+            message = f"{message[: _MOST_OF_AN_ERROR - _ITS_END]} ... {message[-_ITS_END:]}"
+        message = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
+        see = " See" if message.endswith("?") else "; see"
+        self.exit(2, f"{self.prog}: error: {message}{see} {self.prog} --help\n")
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._nearest(unknown)}")
+            options = [word.partition("=")[0] for word in unknown if word.startswith("-")]
+            near = _nearest(options, list(self._option_string_actions))
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
         return found, unknown
 
-    def _nearest(self, unknown: Sequence[str]) -> str:
-        """For the first option that is like one of those that there are."""
-        from difflib import get_close_matches
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        """There are too many commands to list them all in a line."""
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
+            near = _nearest([str(value)], list(action.choices))
+            raise argparse.ArgumentError(None, f"there is no command {value!r}{near}")
+        super()._check_value(action, value)
 
-        known = list(self._option_string_actions)
-        words = [word.partition("=")[0] for word in unknown if word.startswith("-")]
-        near = [match for word in words for match in get_close_matches(word, known, 1)]
-        return f"; did you mean {near[0]!r}?" if near else ""
+
+def _nearest(words: Sequence[str], known: Sequence[str]) -> str:
+    """For the first one that is like one of those that there are."""
+    from flowos.model import did_you_mean
+
+    return next(filter(None, (did_you_mean(word, known) for word in words)), "")
 
 
 class Version(argparse.Action):
@@ -65,7 +82,7 @@ class Help(argparse.RawDescriptionHelpFormatter):
     """The words of a command are named in the usage, not only hinted at by dots."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=_columns() - 2)
+        super().__init__(prog, width=columns() - 2)
 
     def add_argument(self, action: argparse.Action) -> None:
         """The column of help is right of the longest command, which argparse does not indent."""
@@ -77,17 +94,6 @@ class Help(argparse.RawDescriptionHelpFormatter):
         if action.nargs == argparse.REMAINDER and isinstance(action.metavar, str):
             return action.metavar
         return super()._format_args(action, default_metavar)
-
-
-def _columns() -> int:
-    """Of the terminal, as argparse asks for each option, and by shutil: 3 ms to import."""
-    given = os.environ.get("COLUMNS", "")
-    if given.isdecimal() and int(given):
-        return int(given)
-    try:
-        return os.get_terminal_size(1).columns or 80
-    except OSError:
-        return 80
 
 
 def with_example(
@@ -156,20 +162,44 @@ def probe_names(word: str) -> tuple[str, ...]:
     return names
 
 
+def number(word: str) -> float:
+    """For argparse."""
+    try:
+        return float(word)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{word:.40}: expected a number") from None
+
+
+def seconds_above_0(word: str) -> float:
+    """For argparse."""
+    seconds = number(word)
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{word:.40}: expected a finite number of seconds above 0")
+    return seconds
+
+
 def share_of_1(word: str) -> float:
     """A number between 0 and 1, for argparse."""
     try:
-        number = float(word)
+        share = float(word)
     except ValueError:
-        number = math.nan
-    if not 0 < number < 1:
+        share = math.nan
+    if not 0 < share < 1:
         raise argparse.ArgumentTypeError(f"{word:.40}: expected a share between 0 and 1")
-    return number
+    return share
 
 
 def positive(word: str) -> int:
     """A whole number above 0, for argparse."""
-    number = int(word) if word.isdecimal() and len(word) < 20 else 0
-    if not 1 <= number < 1 << 63:
+    found = int(word) if word.isdecimal() and len(word) < 20 else 0
+    if not 1 <= found < 1 << 63:
         raise argparse.ArgumentTypeError(f"{word:.40}: expected a whole number, 1 to 2**63 - 1")
-    return number
+    return found
+
+
+def whole(word: str) -> int:
+    """For argparse."""
+    try:
+        return int(word)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{word:.40}: expected a whole number") from None

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from flowos.cli._interrupts import how_ended
-from flowos.cli._live import Live
-from flowos.cli._output import print_json
+from flowos.cli._live import live_of
+from flowos.cli._output import print_folded, print_json
 from flowos.cli._pool_options import LIKE_HERE, nodes_of
 from flowos.model import EnvironmentRefused, MeasurementRequest, UsageError
 from flowos.probes.suites import SUITES
@@ -73,7 +73,7 @@ def _run(
         if args.pool:
             print(LIKE_HERE, file=sys.stderr)
         return 0
-    with Live(sys.stderr) as live:
+    with live_of(args) as live:
         result = measured_suite(
             request,
             wanted,
@@ -90,7 +90,8 @@ def _run(
 def _show(result: "SuiteResult", as_json: bool) -> None:
     from flowos.report import suite_json, suite_text
 
-    print((suite_json if as_json else suite_text)(result.report), end="")
+    show = print if as_json else print_folded
+    show((suite_json if as_json else suite_text)(result.report), end="")
     for note in result.notes:
         print(note, file=sys.stderr)
     if result.page:

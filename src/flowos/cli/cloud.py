@@ -100,7 +100,7 @@ def _seconds(word: str) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < 1e9:
-        raise argparse.ArgumentTypeError(f"{word:.40}: expected seconds, 0 or more")
+        raise argparse.ArgumentTypeError(f"{word:.40}: expected seconds, from 0 to below 1e9")
     return seconds
 
 

@@ -14,10 +14,18 @@ from flowos.cli._commands_of_yours import (
     without_commands,
 )
 from flowos.cli._interrupts import how_ended
-from flowos.cli._live import Live
+from flowos.cli._live import live_of
 from flowos.cli._machines import AXES, compare_many
-from flowos.cli._output import print_json, show_plan
-from flowos.cli._shared import add_json, add_store, positive, probe_names, share_of_1, top_command
+from flowos.cli._output import print_folded, print_json, show_plan, text_width
+from flowos.cli._shared import (
+    add_json,
+    add_store,
+    number,
+    positive,
+    probe_names,
+    share_of_1,
+    top_command,
+)
 from flowos.model import FlowosError, UsageError
 
 if TYPE_CHECKING:
@@ -62,7 +70,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     command.add_argument("--base", default="", metavar="LEVEL", help="the level to compare with")
     command.add_argument(
         "--margin",
-        type=float,
+        type=number,
         metavar="M",
         help="equal within M (default 0.03; of two runs, which were not interleaved, 0.05)",
     )
@@ -161,14 +169,14 @@ def _commands(args: argparse.Namespace) -> int:
     """Measure them now, and compare the others with the first."""
     from flowos.operations import measure
     from flowos.plan import outcome
-    from flowos.report import text
+    from flowos.report import WIDTH, text
 
     request, seconds = commands_to_compare(args), seconds_of(args.minutes)
     try:
         if args.dry_run:
             show_plan(measure.planned(request), args.json)
             return 0
-        with Live(sys.stderr) as live:
+        with live_of(args) as live:
             result = measure.measured(
                 request,
                 out=args.out,
@@ -185,7 +193,7 @@ def _commands(args: argparse.Namespace) -> int:
         code = EXITS[answer]
         print_json({"answer": answer, "exit_code": code, "run": run, "verdicts": verdicts})
     else:
-        print(text(result.book), end="")
+        print_folded(text(result.book, text_width(WIDTH)), end="")
     failed = [f"flowos compare: {why}" for why in result.failed]
     for line in (*result.notes, *failed, *(f"written: {file}" for file in result.files[:1])):
         print(line, file=sys.stderr)
@@ -202,7 +210,7 @@ def _deployments(args: argparse.Namespace, ref: str, margin: dict[str, float]) -
     if args.json:
         print_json(found)
     else:
-        print(deployments_text(found.runs, found.spreads), end="")
+        print_folded(deployments_text(found.runs, found.spreads), end="")
     for line in (*found.notes, *([f"written: {found.page}"] if found.page else ())):
         print(line, file=sys.stderr)
     return 2 if args.out is not None and found.page is None else 0
@@ -211,7 +219,7 @@ def _deployments(args: argparse.Namespace, ref: str, margin: dict[str, float]) -
 def _levels(args: argparse.Namespace, ref: str, axis: str, margin: dict[str, float]) -> int:
     from flowos.operations import history
     from flowos.plan import outcome
-    from flowos.report import verdicts_text
+    from flowos.report import WIDTH, verdicts_text
 
     verdicts = history.compared(ref, args.store, axis=axis, base=args.base, **margin)
     verdicts = _of_probes(verdicts, args.only)
@@ -220,7 +228,7 @@ def _levels(args: argparse.Namespace, ref: str, axis: str, margin: dict[str, flo
     if args.json:
         print_json({"answer": answer, "exit_code": code, "verdicts": verdicts})
     else:
-        print(verdicts_text(verdicts), end="")
+        print_folded(verdicts_text(verdicts, text_width(WIDTH)), end="")
     return code
 
 
@@ -241,7 +249,7 @@ def _runs(args: argparse.Namespace, refs: tuple[str, str], margin: dict[str, flo
         print_json({**overall, "cannot_judge": open_ones, "probes": probes, "verdicts": numbers})
     else:
         shown = runs_text(answer, probes, numbers, changes=found.changes, everything=args.all)
-        print(shown, end="")
+        print_folded(shown, end="")
     return EXITS[answer]
 
 

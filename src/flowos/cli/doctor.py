@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flowos.cli._output import print_json
+from flowos.cli._output import print_json, text_width
 from flowos.cli._shared import add_json, top_command
 from flowos.model import MeasurementRequest, UsageError
 
@@ -46,22 +46,22 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json(diagnosis)
     else:
-        print("\n".join(lines_of(diagnosis, sys.stdout.encoding)))
+        print("\n".join(lines_of(diagnosis, sys.stdout.encoding, text_width(_WIDTH))))
     return 0 if diagnosis.can_measure else 1
 
 
-def lines_of(diagnosis: "Diagnosis", encoding: str | None) -> Iterator[str]:
-    """The answer as lines of at most 80 columns, commands and paths left whole."""
+def lines_of(diagnosis: "Diagnosis", encoding: str | None, width: int = _WIDTH) -> Iterator[str]:
+    """The answer as lines of at most this many columns, words such as paths left whole."""
     works, fails, arrow = signs(encoding)
     facts = diagnosis.facts
     machine = f"{facts.cpu_model}, {facts.system}, Linux {facts.kernel}"
-    yield from _wrapped(machine, f"{facts.host}: ", "  ")
+    yield from _wrapped(machine, f"{facts.host}: ", "  ", width)
     for group, title in _TITLES.items():
         yield ""
         yield title
         for check in diagnosis.checks:
             if check.group == group:
-                yield from _lines(check, works if check.works else fails, arrow)
+                yield from _lines(check, works if check.works else fails, arrow, width)
     yield ""
     yield "flowos measure can run." if diagnosis.can_measure else "flowos measure cannot run yet."
 
@@ -75,21 +75,23 @@ def signs(encoding: str | None) -> tuple[str, str, str]:
     return "✓", "✗", "→"
 
 
-def _lines(check: "Check", sign: str, arrow: str) -> Iterator[str]:
+def _lines(check: "Check", sign: str, arrow: str, width: int) -> Iterator[str]:
     head = f"  {sign} {check.name:<{_NAME_WIDTH}} "
     indent = " " * (len(sign) + 4 + _NAME_WIDTH)
-    if len(check.name) > _NAME_WIDTH:
+    if width < _WIDTH:
+        indent = "      "
+    if len(check.name) > _NAME_WIDTH or width < _WIDTH:
         yield f"  {sign} {check.name}"
         head = indent
-    yield from _wrapped(check.says, head, indent)
+    yield from _wrapped(check.says, head, indent, width)
     if check.remedy:
-        yield from _wrapped(check.remedy, f"      {arrow} ", "        ")
+        yield from _wrapped(check.remedy, f"      {arrow} ", "        ", width)
 
 
-def _wrapped(text: str, head: str, indent: str) -> list[str]:
+def _wrapped(text: str, head: str, indent: str, width: int) -> list[str]:
     return textwrap.wrap(
         text,
-        _WIDTH,
+        width,
         initial_indent=head,
         subsequent_indent=indent,
         break_long_words=False,

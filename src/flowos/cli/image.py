@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flowos.cli._live import Live
+from flowos.cli._live import Live, add_quiet
 from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, add_store, top_command, with_example
 from flowos.model import UsageError, to_json
@@ -150,6 +150,7 @@ def _add_making(deed: argparse.ArgumentParser) -> None:
         "--arch", default="", metavar="ARCH", help="amd64, arm64 ... (default: this machine's)"
     )
     deed.add_argument("--dry-run", action="store_true", help="show what would be run only")
+    add_quiet(deed)
     add_store(deed)
     add_json(deed)
 
@@ -163,7 +164,7 @@ def _import(args: argparse.Namespace) -> int:
 
     if args.dry_run:
         return _show_planned(image.planned_import(args.source, args.arch), args.json)
-    with _Steps(sys.stderr) as steps:
+    with _Steps(sys.stderr, quiet=args.quiet) as steps:
         made = image.import_image(
             args.source,
             name=args.name,
@@ -182,7 +183,7 @@ def _build(args: argparse.Namespace) -> int:
     if args.dry_run:
         return _show_planned(image.planned_build(recipe, args.arch), args.json)
     name = image.name_of(recipe) if args.name is None else args.name
-    with _Steps(sys.stderr) as steps:
+    with _Steps(sys.stderr, quiet=args.quiet) as steps:
         made = image.build_image(
             recipe, name=name, architecture=args.arch, url=args.store, on_progress=steps.show
         )

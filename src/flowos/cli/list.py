@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from flowos.cli._output import print_json
+from flowos.cli._output import print_folded, print_json
 from flowos.cli._shared import add_json, add_store, positive, top_command
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
         probes = ",".join(listed.run.request.subject) or "all"
         ended = "" if listed.run.ended else "  (did not end)"
         started = listed.run.started[11:16]
-        print(
+        print_folded(
             f"{listed.run.id}  {started}  {listed.run.host}  {listed.run.request.effort} {probes}"
             f"  {listed.samples} samples{ended}"
         )

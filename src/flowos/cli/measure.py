@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from flowos.cli._check import baseline_to_check, show_check, wrote_junit
 from flowos.cli._commands_of_yours import add_command, command_after_dashes, seconds_of
 from flowos.cli._interrupts import how_ended
-from flowos.cli._live import Live
-from flowos.cli._output import show_plan
+from flowos.cli._live import add_progress, live_of
+from flowos.cli._output import print_folded, show_plan, text_width
 from flowos.cli._pool_options import (
     LIKE_HERE,
     add_pool,
@@ -20,7 +20,7 @@ from flowos.cli._pool_options import (
     deployment_of,
     run_deployments,
 )
-from flowos.cli._shared import add_json, add_store, probe_names, top_command
+from flowos.cli._shared import add_json, add_store, number, probe_names, top_command
 from flowos.cli._suite_options import add_suite, check_suite, run_suite
 from flowos.model import (
     Baseline,
@@ -73,7 +73,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     command.add_argument(
         "--minutes",
-        type=float,
+        type=number,
         metavar="M",
         help="how long measuring may take, building its programs apart (default 3; --quick takes"
         " 52 s; side by side 30): then nothing more begins, and what still runs is stopped a tenth"
@@ -85,6 +85,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     _add_check(command)
     add_suite(command)
     command.add_argument("--dry-run", action="store_true", help="show the cases and commands only")
+    add_progress(command)
     add_store(command)
     add_json(command)
     add_command(command)
@@ -205,7 +206,7 @@ def _run(args: argparse.Namespace) -> int:
         if args.pool is not None:
             print(LIKE_HERE, file=sys.stderr)
         return 0
-    with Live(sys.stderr) as live:
+    with live_of(args) as live:
         result = take(
             request,
             out=args.out,
@@ -223,10 +224,13 @@ def _accept(_: Facts) -> None:
 
 
 def _shown(args: argparse.Namespace, result: "Result") -> int:
+    from flowos.report import WIDTH, text
     from flowos.report import json as as_json
-    from flowos.report import text
 
-    print(as_json(result.book) if args.json else text(result.book))
+    if args.json:
+        print(as_json(result.book))
+    else:
+        print_folded(text(result.book, text_width(WIDTH)))
     for line in _ends(result):
         print(line, file=sys.stderr)
     return _exit_code(result)

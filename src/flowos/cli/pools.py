@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from flowos.cli._output import print_json
+from flowos.cli._output import print_folded, print_json
 from flowos.cli._shared import add_json, add_store, top_command
 
 if TYPE_CHECKING:
@@ -15,9 +15,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     command = top_command(
         commands,
         "pools",
-        "flowos pools --check",
+        "flowos pools --check gpu",
         codes="0, and with --check 1 if a pool cannot be used",
     )
+    command.add_argument("name", nargs="?", metavar="NAME", help="this pool alone (default: all)")
     command.add_argument(
         "--check",
         action="store_true",
@@ -34,18 +35,18 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 def run(args: argparse.Namespace) -> int:
     from flowos.model import settings_schema
     from flowos.operations.pools import pools
-    from flowos.operations.settings_file import settings_file
+    from flowos.operations.settings_file import settings_names
 
     if args.schema:
         print_json(settings_schema())
         return 0
-    found = pools(check=args.check, url=args.store)
+    found = pools(args.name, check=args.check, url=args.store)
     if args.json:
         print_json([_plain(state) for state in found])
     else:
-        print(f"# {settings_file() or 'no flowos.toml: the pool that is always there'}")
+        print(f"# {settings_names() or 'no flowos.toml: the pool that is always there'}")
         for state in found:
-            print(*_lines(state), sep="\n")
+            print_folded("\n".join(_lines(state)))
     return 1 if any(state.refused for state in found) else 0
 
 

@@ -5,7 +5,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from flowos.cli._output import print_json
+from flowos.cli._output import print_folded, print_json
 from flowos.cli._shared import add_json, positive, top_command
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     if not answer.found:
         print("no program used a slice yet")
     for process in answer.found:
-        print(_line(process))
+        print_folded(_line(process))
     return 0
 
 

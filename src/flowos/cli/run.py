@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 from flowos.cli._environment import environment_of
 from flowos.cli._foreground import add_foreground, run_or_show, words_after_dashes
 from flowos.cli._output import print_json
-from flowos.cli._shared import top_command
+from flowos.cli._shared import number, seconds_above_0, top_command, whole
 from flowos.model import TaskFailed, UsageError
 
 if TYPE_CHECKING:
     from flowos.engine import HoldEvent
     from flowos.model import Environment, Flow
+    from flowos.operations.flow_file import RanFlow
 
 
 _OF_A_POOL = ("nodes", "idle-seconds", "seconds", "gpus", "topology")
@@ -103,19 +104,19 @@ def _add_pool_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--idle-seconds",
-        type=float,
+        type=number,
         metavar="TIME",
         help="with LEAST:MOST, give a node back that had nothing to do for so long (default: 300)",
     )
     command.add_argument(
         "--seconds",
-        type=float,
+        type=seconds_above_0,
         metavar="TIME",
         help="hold the pool's nodes for so long at most",
     )
     command.add_argument(
         "--gpus",
-        type=int,
+        type=whole,
         metavar="COUNT",
         help="hold nodes with so many GPUs each (default: as many as a task of the flow needs)",
     )
@@ -148,36 +149,43 @@ def _run_flow(args: argparse.Namespace) -> int:
         flow = load_flow(args.words[0])
         places = read_places(flow, args.out)
         pool = _pool(args)
-        outputs = {} if args.dry_run else _outputs(flow, args, env, places, pool)
-    if args.dry_run:
+        ran = None if args.dry_run else _ran(flow, args, env, places, pool)
+    if ran is None:
         _show_plan(flow, args, env, pool)
-    elif args.json:
-        print_json(outputs)
-    else:
-        for name, value in outputs.items():
-            print(f"{name} = {str(value).rstrip()}")
-    return 0
+        return 0
+    _show_outputs(ran.outputs, args.json)
+    for why in ran.failed:
+        _say(why)
+    return 1 if ran.failed else 0
 
 
-def _outputs(
+def _show_outputs(outputs: Mapping[str, object], as_json: bool) -> None:
+    from flowos.operations._plain_output import plain_output
+
+    plain = {name: plain_output(value) for name, value in outputs.items()}
+    if as_json:
+        print_json(plain)
+        return
+    for name, value in plain.items():
+        print(f"{name} = {str(value).rstrip()}")
+
+
+def _ran(
     flow: "Flow",
     args: argparse.Namespace,
     env: "Environment",
     places: dict[str, Path],
     pool: dict[str, object],
-) -> dict[str, object]:
-    """Of the run, to be printed."""
-    from flowos.operations._plain_output import plain_output
+) -> "RanFlow":
     from flowos.operations.flow_file import own_traceback, run_flow
 
     how = {"workers": args.workers, "journal": args.journal, "on_note": _say, **pool}
     how["progress"] = not (args.no_progress or args.json)
     try:
-        outputs = run_flow(flow, args.inputs, env, places, **how)
+        return run_flow(flow, args.inputs, env, places, **how)
     except TaskFailed as error:
         print(own_traceback(error), end="", file=sys.stderr)
         raise
-    return {name: plain_output(value) for name, value in outputs.items()}
 
 
 def _show_plan(
@@ -190,7 +198,8 @@ def _show_plan(
 
     read_values(flow, args.inputs, lacking=True)
     if pool:
-        check_slice(flow, **{key: value for key, value in pool.items() if key != "on_event"})
+        asked = {key: value for key, value in pool.items() if key != "on_event"}
+        check_slice(flow, **asked, kernel=env.kernel)
     if args.json:
         of_pool = {"pool": args.pool, "nodes": _plain(args.nodes)} if pool else {}
         print_json({**plain_flow(flow), "environment": env.label, **of_pool})
@@ -241,7 +250,7 @@ def _plain(nodes: int | tuple[int, ...] | None) -> int | list[int]:
 
 def _say_event(event: "HoldEvent") -> None:
     node = f"node {event.node}: " if event.node else ""
-    if event.what in ("waiting", "lost", "ended", "stopped"):
+    if event.what in ("waiting", "booting", "lost", "ended", "stopped"):
         _say(f"{node}{event.what}: {event.reason}")
 
 

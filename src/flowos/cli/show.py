@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from flowos.cli._output import print_json
+from flowos.cli._output import print_folded, print_json, text_width
 from flowos.cli._shared import add_json, add_run, add_store, top_command
 from flowos.model import UsageError
 
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     from flowos.operations import history
     from flowos.operations.processes import is_process, process
     from flowos.operations.usual import with_places
-    from flowos.report import json, text
+    from flowos.report import WIDTH, json, text
 
     for option in ("html", "trace"):
         if getattr(args, option) is not None:
@@ -51,10 +51,13 @@ def run(args: argparse.Namespace) -> int:
         from flowos.cli.ps import lines
 
         found = process(args.run_id)
-        print_json(found) if args.json else print(*lines(found), sep="\n")
+        print_json(found) if args.json else print_folded("\n".join(lines(found)))
         return 0
     book = with_places(history.book(args.run_id, args.store), args.store)
-    print(json(book) if args.json else text(book))
+    if args.json:
+        print(json(book))
+    else:
+        print_folded(text(book, text_width(WIDTH)))
     return 0
 
 
@@ -75,5 +78,5 @@ def _show_log(args: argparse.Namespace) -> int:
     if args.json:
         print_json(log.tasks)
     else:
-        print(log_text(log) or f"no task is in {args.run_id}\n", end="")
+        print_folded(log_text(log) or f"no task is in {args.run_id}\n", end="")
     return 0

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
+_NEWEST = 20
+"""So many slices are listed without --limit."""
+
+
 def add(commands: "Commands") -> None:
     top = top_command(commands, "slice", "flowos slice ls")
     commands = top.add_subparsers(dest="subcommand", metavar="COMMAND", required=True)
@@ -25,7 +29,12 @@ def add(commands: "Commands") -> None:
         "slices of pools, newest first: what waits and why, what is held, what it cost",
         "flowos slice ls --limit 10",
     )
-    listed.add_argument("--limit", type=positive, metavar="N", help="show at most N slices")
+    listed.add_argument(
+        "--limit",
+        type=positive,
+        metavar="N",
+        help=f"show at most N slices (default: {_NEWEST}, and all that have not ended)",
+    )
     add_json(listed)
     _add_named(
         commands,
@@ -92,8 +101,12 @@ def _list(args: argparse.Namespace) -> int:
         return 0
     if not answer.found:
         print("no slice of a pool yet: flowos run FLOW.py --pool NAME, or fo.slice(pool=NAME)")
-    for each in answer.found:
+    all_of_it = args.limit is not None
+    shown = [s for at, s in enumerate(answer.found) if all_of_it or at < _NEWEST or not s.is_over]
+    for each in shown:
         print(line_of(each))
+    if more := len(answer.found) - len(shown):
+        print(f"and {more} that ended before: flowos slice ls --limit {len(answer.found)}")
     return 0
 
 
@@ -167,7 +180,7 @@ def line_of(found: "SliceRecord") -> str:
     words += [f"waited {_seconds(found.waited_seconds(now))}"]
     words += [f"node-seconds {found.node_seconds(now):.1f}"] * bool(found.nodes)
     words += [_cost(found)] * (_cost(found) != "")
-    words += [found.why] * (found.state not in ("held", "freed") and bool(found.why))
+    words += [_why(found)] * (found.state not in ("held", "freed") and bool(found.why))
     return "  ".join(words)
 
 
@@ -176,12 +189,15 @@ def _lines(found: "SliceRecord", why_none: str) -> list[str]:
 
     now = time.time()
     lines = [
-        f"{found.id}  {found.state}" + f": {found.why}" * bool(found.why),
+        f"{found.id}  {found.state}" + f": {_why(found)}" * bool(found.why),
         f"  of {found.process}, pool {found.pool} ({found.kind})",
         f"  asked for {asked_words(found.ask)} at {_iso(found.asked)}",
         f"  waited {_seconds(found.waited_seconds(now))}",
     ]
     lines += [f"    {_seconds(seconds)} for {reason}" for reason, seconds in found.waits(now)]
+    booted = [event.reason for event in found.events if event.what == "booting"]
+    if booted:
+        lines.append(f"  booted {'; '.join(booted)}: {_seconds(found.booted_seconds(now))}")
     lines += [f"  jobs {', '.join(found.jobs)}"] * bool(found.jobs)
     for node in found.nodes:
         until = "now" if node.until is None else _iso(node.until)
@@ -221,8 +237,12 @@ def _what(found: "SliceRecord") -> str:
 
 
 def _ended(found: "SliceRecord") -> str:
-    why = f" ({found.why})" * bool(found.why)
+    why = f" ({_why(found)})" * bool(found.why)
     return f"{found.state}{why}" + (f" {_iso(found.ended)}" if found.ended else "")
+
+
+def _why(found: "SliceRecord") -> str:
+    return f"its lease ended {found.why}" if found.why.startswith("after ") else found.why
 
 
 def _cost(found: "SliceRecord") -> str:

@@ -62,9 +62,10 @@ def classify_end(launch: Launch, seen: Seen) -> tuple[End, Usage]:
     stopped = [r for r in ranks.values() if r.stopped]
     if stopped and seen.stopped_by:
         return Killed(_signal(stopped[0].end), seen.stopped_by), usage
-    if stopped:
+    first = [r for r in ranks.values() if not r.stopped and r.end not in (Exited(0), Killed(_TERM))]
+    if stopped and not first:  # else mpirun has stopped it, as another one had failed
         return RuntimeFailed(f"what had started '{launch.argv[0]}' {_how(seen)} before it"), usage
-    bad = [r for r in ranks.values() if r.end != Exited(0)]
+    bad = first or [r for r in ranks.values() if r.end != Exited(0)]
     if bad:
         never = [r for r in bad if isinstance(r.end, NotStarted)]
         return (never or sorted(bad, key=lambda r: r.ended_seconds))[0].end, usage

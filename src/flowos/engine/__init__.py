@@ -26,7 +26,14 @@ _PARTS = {
     "devices._device_file": "owner_words",
     "devices._found": "state_of",
     "devices._held_device": "HeldDevice",
+    "bodies._bitstream": "bitstream",
+    "bodies._cuda": "cuda",
     "bodies._cxx": "cxx",
+    "bodies._hdl": "hdl hdl_packages",
+    "bodies._nvrtc": "nvrtc_version",
+    "bodies._opencl": "opencl",
+    "bodies._opencl_engine": "opencl_devices",
+    "bodies._r": "r r_package",
     "cloud._machines": "Machines",
     "cloud._open_cloud": "open_cloud",
     "environments._disk_cache": "cached keep",
@@ -141,7 +148,14 @@ if TYPE_CHECKING:
     from flowos.engine.devices._held_device import (
         HeldDevice as HeldDevice,
     )
+    from flowos.engine.bodies._bitstream import bitstream as bitstream
+    from flowos.engine.bodies._cuda import cuda as cuda
     from flowos.engine.bodies._cxx import cxx as cxx
+    from flowos.engine.bodies._hdl import hdl as hdl, hdl_packages as hdl_packages
+    from flowos.engine.bodies._nvrtc import nvrtc_version as nvrtc_version
+    from flowos.engine.bodies._opencl import opencl as opencl
+    from flowos.engine.bodies._r import r as r, r_package as r_package
+    from flowos.engine.bodies._opencl_engine import opencl_devices as opencl_devices
     from flowos.engine.cloud._machines import (
         Machines as Machines,
     )

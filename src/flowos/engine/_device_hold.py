@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,3 +14,20 @@ class DeviceHold:
 
 
 NO_DEVICES = DeviceHold()
+
+
+@dataclass(frozen=True, slots=True)
+class WantedBoard:
+    """A board for a task. port: that its owner named, or "". file: makes its bitstream."""
+
+    label: str
+    port: str
+    file: Callable[[], Path]
+
+
+@dataclass(frozen=True, slots=True)
+class BoardHold(DeviceHold):
+    """Boards with their bitstreams. ports: of each that was requested. notes: what was loaded."""
+
+    ports: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -86,7 +86,7 @@ class ElasticHold:
                 self._provider.free(now)
 
     def _hear(self, event: HoldEvent) -> None:
-        if event.what == "waiting":
+        if event.what in ("waiting", "booting"):
             self.said = event.reason
 
     def _tell(self, event: HoldEvent) -> None:

@@ -15,7 +15,15 @@ if TYPE_CHECKING:
 
 
 class FlowSlice(Freed):
-    """A flow on held nodes. Made by `fo.slice(flow, pool=...)`; free it, or use it in a `with`."""
+    """A flow on held nodes. Made by `fo.slice(flow, pool=...)`; free it, or use it in a `with`.
+
+    >>> flow = fo.flow_output(fo.kernels.sort(fo.flow_input("x", fo.array(fo.int64))))
+    >>> with fo.slice(flow, pool="local") as s:
+    ...     s.run(np.array([3, 1, 2]))
+    ...     len(s.nodes)
+    [array([1, 2, 3])]
+    1
+    """
 
     def __init__(self, held: HeldSlice, flow: Flow) -> None:
         self.flow = flow

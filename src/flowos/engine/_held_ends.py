@@ -35,8 +35,10 @@ def given_back() -> SliceFreed:
 
 
 def lease_ended(why: str) -> SliceFreed:
-    mend = "" if why.startswith("early") else ": ask for more seconds, or free it sooner"
-    return SliceFreed(f"the slice's lease ended {why}{mend}")
+    """why: "after 3 s", or what ended it before that."""
+    if not why.startswith("after "):
+        return SliceFreed(f"the slice has ended: {why}")
+    return SliceFreed(f"the slice's lease ended {why}: ask for more seconds, or free it sooner")
 
 
 def node_lost(node: str, why: str) -> WorkerLost:

@@ -25,8 +25,16 @@ class HeldRuns(Freed):
 
     _warm: WarmNodes
 
-    def _begun(self, flow: Flow) -> tuple[Node, Slice]:
-        """The node of the next run, which counts as one there, and the flow ready on it."""
+    def _node_of_run(self, flow: Flow) -> Node:
+        """That of the next run, which counts as one there."""
+        raise NotImplementedError
+
+    def _ready_on(self, nodes: tuple[Node, ...], flow: Flow) -> list[Slice]:
+        """On each of these. Raises why it cannot be on one."""
+        raise NotImplementedError
+
+    def _hosts(self) -> tuple[Node, ...]:
+        """On each of which a flow is opened. Raises why there are none."""
         raise NotImplementedError
 
     def _over_at(self, node: Node) -> None:
@@ -36,6 +44,30 @@ class HeldRuns(Freed):
     def _goes_on(self, node: Node | str, lost: int = 1) -> bool:
         """Whether what was lost there begins anew on another node."""
         raise NotImplementedError
+
+    def _begun(self, flow: Flow) -> tuple[Node, Slice]:
+        """The node of the next run, and the flow ready on it. One that is lost meanwhile is
+        passed over."""
+        for lost in count(1):
+            node = self._node_of_run(flow)
+            try:
+                return node, self._ready_on((node,), flow)[0]
+            except BaseException as error:
+                self._over_at(node)
+                if not (isinstance(error, WorkerLost) and self._goes_on(node, lost)):
+                    raise
+        raise AssertionError
+
+    def opened(self, flow: Flow) -> list[Slice]:
+        """The flow ready to be run on each node. Raises SliceRefused if one cannot."""
+        for lost in count(1):
+            nodes = self._hosts()
+            try:
+                return self._ready_on(nodes, flow)
+            except WorkerLost:
+                if not any([self._goes_on(node, lost) for node in nodes]):
+                    raise
+        raise AssertionError
 
     def run(self, flow: Flow, /, *values: object, **named: object) -> list[object]:
         """Run a flow once, on one of the nodes. Raises what `Slice.run` does.

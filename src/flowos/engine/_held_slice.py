@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from flowos._collected import when_collected
+from flowos.engine._boot_notes import BootNotes
 from flowos.engine._held_ends import (
     freed,
     freed_for,
@@ -45,7 +46,15 @@ if TYPE_CHECKING:
 
 
 class HeldSlice(HeldRuns):
-    """Nodes of a pool. Made by `fo.slice(pool=...)`; free it, or use it in a `with`."""
+    """Nodes of a pool. Made by `fo.slice(pool=...)`; free it, or use it in a `with`.
+
+    >>> flow = fo.flow_output(fo.kernels.sort(fo.flow_input("x", fo.array(fo.int64))))
+    >>> with fo.slice(pool="local") as s:
+    ...     s.run(flow, np.array([3, 1, 2]))
+    ...     len(list(s.map(flow, [np.array([2, 1]), np.array([4, 3])])))
+    [array([1, 2, 3])]
+    2
+    """
 
     def __init__(
         self,
@@ -70,6 +79,7 @@ class HeldSlice(HeldRuns):
         self._lost: set[Node] = set()
         self._lost_early: set[str] = set()
         self._notes: dict[str, None] = {}
+        self._boots = BootNotes()
         self._maps = LiveMaps()
         self._guests: weakref.WeakSet[Guest] = weakref.WeakSet()
         self._has_lease, self._topology = ask.lease_seconds is not None, ask.topology
@@ -112,7 +122,12 @@ class HeldSlice(HeldRuns):
         """What a person should know of its flows. See `Slice.notes`."""
         with self._lock:
             nodes = [(node.name, node.switch) for node in self._held.nodes]
-            before = (*topology_notes(self._topology, nodes), *self._warm.notes, *self._notes)
+            before = (
+                *topology_notes(self._topology, nodes),
+                *self._warm.notes,
+                *self._boots.notes,
+                *self._notes,
+            )
         now = (note for each in self._slices.all() for note in each.notes)
         return tuple(dict.fromkeys((*before, *now)))
 
@@ -179,8 +194,13 @@ class HeldSlice(HeldRuns):
         return self._maps.queued(), f"there is no room on {names}"
 
     def _join(self, run: HeldMap, node: Node, flow: Flow, options: dict[str, Any]) -> None:
-        on = self._slices.on(node, flow, self._options)
-        run.join(node, on.places, partial(on.map_run, **options), warm=on.ready)
+        try:
+            on = self._slices.on(node, flow, self._options)
+        except WorkerLost:
+            if not self._goes_on(node):
+                raise
+        else:
+            run.join(node, on.places, partial(on.map_run, **options), warm=on.ready)
 
     def _is_lost(self, of: Node | str) -> bool:
         """Of a node, or of one of this name. Also before it is said: what ran there may be the
@@ -216,27 +236,37 @@ class HeldSlice(HeldRuns):
         """Whether there is a node for what was lost with another."""
         return bool(self._held.nodes)
 
-    def opened(self, flow: Flow) -> list[Slice]:
-        """The flow ready to be run on each node. Raises SliceRefused if one cannot."""
-        return self._slices.on_all(self._hosts(), flow, self._options)
-
     def guest(self, name: str) -> "Guest":
         """Start another framework's own cluster on the nodes: dask, jupyter, ray or spark.
 
         `with s.guest("dask") as at: Client(at.address, **at.options)`. It has all cores of the
-        slice, ends with the `with` or the slice, and leaves nothing. Raises SliceRefused if it is
-        not installed, or does not start.
+        slice, runs in its environment, ends with the `with` or the slice, and leaves nothing.
+        Raises SliceRefused if it is not installed there, or does not start; EnvironmentRefused.
+
+        >>> with fo.slice(pool="local") as s:
+        ...     try:
+        ...         s.guest("hadoop")
+        ...     except fo.SliceRefused as error:
+        ...         print(error)
+        guest 'hadoop': expected one of dask, jupyter, ray, spark
         """
         from flowos.engine.guests._guest import start_guest
 
-        if self._options.env.image is not None:
-            raise SliceRefused(f"guest {name}: it runs in no image: give the slice env='bare'")
-        guest = start_guest(self, name, self._here(), cores=self._options.cores)
+        options = self._options
+        guest = start_guest(self, name, self._here(), cores=options.cores, env=options.env)
         self._guests.add(guest)
         return guest
 
     def resize(self, nodes: int) -> None:
-        """Hold this many nodes instead. Runs on a node that is given back raise SliceFreed."""
+        """Hold this many nodes instead. Runs on a node that is given back raise SliceFreed.
+
+        >>> from pathlib import Path
+        >>> size = Path("flowos.toml").write_text("pools.test = {kind = 'fake', nodes = 3}")
+        >>> with fo.slice(pool="test") as s:
+        ...     s.resize(3)
+        ...     len(s.nodes)
+        3
+        """
         self._adopt(self._provider.resize(self.held, Ask(nodes=nodes).nodes))
         self._close_but(self._held.nodes, given_back)
 
@@ -249,6 +279,13 @@ class HeldSlice(HeldRuns):
         """Use it no more, and leave its nodes held until its lease ends: see `fo.attach`.
 
         Raises SliceRefused if it has no lease.
+
+        >>> with fo.slice(pool="local") as s:
+        ...     try:
+        ...         s.leave()
+        ...     except fo.SliceRefused as error:
+        ...         print(error)
+        slice ... has no lease: give lease_seconds
         """
         if not self._has_lease:
             raise SliceRefused(f"slice {self._held.id} has no lease: give lease_seconds")
@@ -295,16 +332,15 @@ class HeldSlice(HeldRuns):
         if self._over is not None:
             raise self._over()
 
-    def _begun(self, flow: Flow) -> tuple[Node, Slice]:
+    def _node_of_run(self, flow: Flow) -> Node:
         refuse_no_flow(flow)
         with self._lock:
             node = self._node_for(flow)
             self._busy[node] += 1
-        try:
-            return node, self._slices.on(node, flow, self._options)
-        except BaseException:
-            self._over_at(node)
-            raise
+            return node
+
+    def _ready_on(self, nodes: tuple[Node, ...], flow: Flow) -> list[Slice]:
+        return self._slices.on_all(nodes, flow, self._options)
 
     def _over_at(self, node: Node) -> None:
         with self._lock:
@@ -322,6 +358,7 @@ class HeldSlice(HeldRuns):
 
     def happened(self, event: HoldEvent) -> None:
         """What the provider says, by any thread."""
+        self._boots.heard(event)
         node = self._named(event.node) if event.what == "lost" else None
         is_new = node is None or self._lose(node, event.reason)
         try:

@@ -115,8 +115,9 @@ class Leases:
         self._tell(lease, HoldEvent(what="lost", node=name, reason=reason))
 
     def end(self, held: Held, why: str) -> None:
-        """Its lease is over."""
-        self._remove(held, f"its lease ended {why}", HoldEvent(what="ended", reason=why))
+        """Its lease is over. why: "after 3 s", or what ended it before that."""
+        ended = "its lease ended" if why.startswith("after ") else "it has ended:"
+        self._remove(held, f"{ended} {why}", HoldEvent(what="ended", reason=why))
 
     def free(self, held: Held) -> None:
         self._remove(held, "it was freed", None)

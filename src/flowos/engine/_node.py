@@ -5,11 +5,11 @@ this machine; a node of a cluster has the same methods. What is true of a node (
 runtimes that were tried, FUSE servers, answers of its MPI) is state of that object alone.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, Unpack
 
-from flowos.engine._device_hold import DeviceHold
+from flowos.engine._device_hold import BoardHold, DeviceHold, WantedBoard
 from flowos.engine._ledger import ResourceLedger, Resources
 from flowos.engine._look import Look
 from flowos.engine._ready import Ready
@@ -75,6 +75,13 @@ class Node(Protocol):
         """Have devices for a slice, as many as it needs of each name, that no other program has.
 
         Those that there are, `resources` says then; what is missing, the hold says why.
+        """
+        ...
+
+    def hold_boards(self, wanted: Sequence[WantedBoard]) -> BoardHold:
+        """Have boards for a slice, each loaded with the bitstream of its task.
+
+        A port that is of no board which can be loaded is taken to lead to one that is.
         """
         ...
 

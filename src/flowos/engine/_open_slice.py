@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from flowos.drivers import path_inside
 from flowos.engine._hold_end import NO_END, HoldEnd
-from flowos.engine._ledger import ResourceLedger, Resources, lacking_devices
+from flowos.engine._ledger import ResourceLedger, Resources
+from flowos.engine._met_needs import met_needs, most_devices
 from flowos.engine._node import Node
 from flowos.engine._waiting_tasks import watchable
+from flowos.engine.bodies._held_programs import hold_programs
 from flowos.engine.flow._commands import CommandLane
 from flowos.engine.flow._executor import Executor
 from flowos.engine.flow._folders import Folders
@@ -20,14 +22,25 @@ from flowos.engine.flow._kept import traffic_notes
 from flowos.engine.flow._kernel import Halt
 from flowos.engine.flow._lanes import Lanes, SteppingLane
 from flowos.engine.flow._runs import Emit, ExecutionSlot
+from flowos.engine.flow._sites import SiteFunction
 from flowos.engine.flow._slice import Slice
 from flowos.engine.flow._threads import ThreadLanes
 from flowos.engine.flow._usage import OnUsage, SliceUsage
 from flowos.engine.flow._written_files import with_present_files
-from flowos.model import BARE, Environment, Flow, Needs, Python, SliceRefused, with_choices
-from flowos.plan import Fuse, Schedule, Stage, compile_flow, lacking_time, with_needs
+from flowos.model import (
+    BARE,
+    EngineFlow,
+    Environment,
+    Flow,
+    Needs,
+    Python,
+    SliceRefused,
+    with_engines,
+)
+from flowos.plan import Fuse, Schedule, Step, compile_flow, with_resident_arrays
 
 if TYPE_CHECKING:
+    from flowos.engine._engine_history import EngineHistory
     from flowos.engine.flow._progress import ProgressWatch
     from flowos.engine.flow._task_log import TaskLog
     from flowos.engine.ray._ray_cluster import RayCluster
@@ -46,7 +59,7 @@ class SliceOptions:
     node, and undone when the slice is freed. on_usage: gets what counts the slice's runs. journal:
     a folder in which results are kept by content; log: a file that gets a line for each task that
     ran. Each task is a stage by itself then. progress: watches all runs. ray: of workers="ray".
-    hold_end: of the nodes.
+    hold_end: of the nodes. engines: on which tasks with several bodies may run, or None: on all.
     """
 
     workers: Workers | None = None
@@ -61,6 +74,7 @@ class SliceOptions:
     progress: "ProgressWatch | None" = None
     ray: "RayCluster | None" = None
     hold_end: HoldEnd = NO_END
+    engines: tuple[str, ...] | None = None
 
     def places_on(self, node: Node) -> int:
         """How many tasks run there at once."""
@@ -75,12 +89,16 @@ def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
     Raises SliceRefused for what is not to be had there, EnvironmentRefused.
     """
     workers, env, folder = options.workers, options.env, options.folder
-    compiled = with_present_files(compile_flow(flow, fuse=_fuse(options)))
+    made = with_engines(flow, options.engines, SiteFunction)
     undo = ExitStack()
     try:
+        compiled, boards = _compiled(made.flow, node, options, undo)
         schedule, own = _held_for(compiled, node, options, undo)
         held = len(own.cpus)
         kind = _in_own_process(schedule, _workers(schedule, workers, env, node))
+        schedule = with_resident_arrays(
+            schedule, across=kind in ("thread", "inline") and not _keeps(schedule, options)
+        )
         places = 1 if workers == "inline" else held
         usage = SliceUsage(flow.name, node.name, env.label, str(options.log or ""))
         ready = node.ready(_with_folder(_with_gpus(schedule, env, node), folder, node))
@@ -106,8 +124,9 @@ def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
                 hold_end=options.hold_end,
             )
 
-        parts = (flow, hire, undo.close, usage, lambda: (*ready.notes, *extras.notes()))
-        opened = watchable(extras.slice(schedule, parts))
+        given = flow if made.sites else made.flow  # an engine that is forced is the task's own
+        parts = (given, hire, undo.close, usage, lambda: (*ready.notes, *boards, *extras.notes()))
+        opened = watchable(extras.slice(schedule, parts, _history(made, undo)))
     except BaseException:
         undo.close()
         raise
@@ -116,16 +135,52 @@ def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
     return opened
 
 
+def _history(made: EngineFlow, undo: ExitStack) -> "EngineHistory | None":
+    """Of tasks with several bodies; it is written when the slice is freed."""
+    if not made.sites:
+        return None
+    from flowos.engine._engine_history import EngineHistory
+
+    history = EngineHistory(made.sites)
+    undo.callback(history.keep)
+    return history
+
+
+def _compiled(
+    flow: Flow, node: Node, options: SliceOptions, undo: ExitStack
+) -> tuple[Schedule, tuple[str, ...]]:
+    """Tasks in Verilog know the line of their board; what was loaded."""
+    compiled = with_present_files(compile_flow(flow, fuse=_fuse(options)))
+    if not any(_may_have_board(step) for stage in compiled.all_stages for step in stage.steps):
+        return compiled, ()
+    from flowos.engine._board_tasks import with_boards
+
+    return with_boards(compiled, node, undo)
+
+
+def _may_have_board(step: Step) -> bool:
+    return getattr(step.task.body, "engine", "") in ("hdl", "either") or any(
+        _may_have_board(each) for stage in step.inner for each in stage.steps
+    )
+
+
 def _held_for(
     compiled: Schedule, node: Node, options: SliceOptions, undo: ExitStack
 ) -> tuple[Schedule, Resources]:
     """With what the slice may use of the node. Raises SliceRefused for what is not to be had."""
-    devices = node.hold_devices(_most_devices(compiled))
+    undo.callback(hold_programs())
+    devices = node.hold_devices(most_devices(compiled))
     undo.callback(devices.close)
     has = node.resources()
     held = _held(options.cores, len(has.cpus))
     own = replace(has, cpus=tuple(range(held)))
-    schedule = _met(with_spread_ranks(compiled, node, held), own, node, options, devices.why)
+    schedule = met_needs(
+        with_spread_ranks(compiled, node, held),
+        own,
+        node,
+        (options.ray, options.hold_end),
+        devices.why,
+    )
     node.ledger.widen(has)
     return schedule, own
 
@@ -177,14 +232,24 @@ class _Around:
             lanes.mark_steps()
         return lanes
 
-    def slice(self, schedule: Schedule, parts: tuple[Any, ...]) -> Slice:
+    def slice(
+        self, schedule: Schedule, parts: tuple[Any, ...], history: "EngineHistory | None"
+    ) -> Slice:
         if self.watch is None:
-            return Slice(*parts)
-        from flowos.engine.flow._watched_slice import WatchedSlice
+            if history is None:
+                return Slice(*parts)
+            from flowos.engine._chosen_slice import ChosenSlice
 
+            return ChosenSlice(*parts, history=history)
         flows = any(stage.flows for stage in schedule.stages)
         tasks = 0 if flows else sum(len(stage.steps) for stage in schedule.stages)
-        return WatchedSlice(*parts, watch=self.watch, tasks=tasks)
+        if history is None:
+            from flowos.engine.flow._watched_slice import WatchedSlice
+
+            return WatchedSlice(*parts, watch=self.watch, tasks=tasks)
+        from flowos.engine._chosen_slice import WatchedChosenSlice
+
+        return WatchedChosenSlice(*parts, watch=self.watch, tasks=tasks, history=history)
 
     def notes(self) -> tuple[str, ...]:
         log = () if self.log is None else self.log.notes
@@ -209,7 +274,7 @@ def _opened_around(
 
         log = TaskLog(options.log)
         undo.callback(log.close)
-    if options.journal is not None or any(s.steps[0].task.cache for s in schedule.all_stages):
+    if _keeps(schedule, options):
         from flowos.engine.results._slice_results import SliceResults
 
         results = SliceResults(schedule, around, folders.fresh, usage, options.journal)
@@ -229,6 +294,11 @@ def _held(cores: int | None, have: int) -> int:
     if not 1 <= held <= have:
         raise SliceRefused(f"slice: {held} cores asked for, this node has {have} for us")
     return held
+
+
+def _keeps(schedule: Schedule, options: SliceOptions) -> bool:
+    """Whether results are kept, which are digested then."""
+    return options.journal is not None or any(s.steps[0].task.cache for s in schedule.all_stages)
 
 
 def _workers(schedule: Schedule, wished: Workers | None, env: Environment, node: Node) -> Workers:
@@ -323,61 +393,3 @@ def _lanes(
         assert ray is not None
         return RayLanes(schedule, halts, ray)
     return ThreadLanes(schedule, halts)
-
-
-def _most_devices(schedule: Schedule) -> dict[str, int]:
-    """Of each name what its largest task needs; a choice that has none may do without."""
-    most: dict[str, int] = {}
-    asking = [s.needs for s in schedule.all_stages if s.needs.devices or s.needs.otherwise]
-    for needs in (each for asked in asking for each in asked.choices):
-        for name, count in needs.device_counts:
-            most[name] = max(count, most.get(name, 0))
-    return most
-
-
-def _met(
-    schedule: Schedule, own: Resources, node: Node, options: SliceOptions, why_no_device: str
-) -> Schedule:
-    """The same, which needs of all that would do only what is to be had, in Ray the best of it.
-
-    A task that could never start is refused before any other has run.
-    """
-    ray, left_seconds = options.ray, options.hold_end.left_seconds()
-
-    def met(stage: Stage) -> Needs:
-        choices = stage.needs.choices
-        if ray is not None and stage.in_python:
-            choices = tuple(filter(ray.has, choices)) or choices
-        whys = [_unmet(each, own, node) or lacking_time(each, left_seconds) for each in choices]
-        able = [each for each, why in zip(choices, whys, strict=True) if not why]
-        if not able:
-            complaint = ", or ".join(whys) + f": {why_no_device}" * bool(why_no_device)
-            raise SliceRefused(f"slice: task {stage.steps[0].label!r} needs {complaint}")
-        rest = able[1:] if ray is None else ()
-        return stage.needs if len(choices) == 1 else with_choices(able[0], rest)
-
-    chosen = with_needs(schedule, met)
-    if ray is not None:
-        ray.refuse_unmet(chosen)
-    return chosen
-
-
-def _unmet(needs: Needs, own: Resources, node: Node) -> str:
-    """What is not to be had of the slice or its node; "" if all is."""
-    cores = len(own.cpus)
-    if (needs.nodes or 1) == 1 and needs.cores * needs.ranks > cores:
-        ranks = f" for each of {needs.ranks} ranks" if needs.ranks > 1 else ""
-        return f"{needs.cores} cores{ranks}, the slice has {cores}"
-    if needs.memory_bytes > own.memory_bytes:
-        return f"{needs.memory_bytes} bytes, the node has {own.memory_bytes}"
-    missing = lacking_devices(needs.generic_resources, own.devices)
-    if not missing:
-        return ""
-    if missing == "gpu":
-        return f"{needs.gpus} GPUs, the node has {own.gpus}"
-    from flowos.drivers._allocators import nearest  # loads what most slices never need
-
-    has = {name: len(numbers) for name, numbers in own.devices}
-    near = "" if missing in has else nearest(missing, tuple(has))
-    asked, there = dict(needs.generic_resources)[missing], has.get(missing, 0)
-    return f"{asked} {missing}, node {node.name} has {there}" + f"; {near}" * bool(near)

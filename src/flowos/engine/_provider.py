@@ -26,9 +26,12 @@ from flowos.model import Ask, Cancelled, Lost, NodeInfo, Pool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldEvent:
-    """What happened to what is held or waited for. node: the name of the one that is lost."""
+    """What happened to what is held or waited for. node: the name of the one that is lost.
 
-    what: Literal["waiting", "held", "resized", "lost", "ended", "stopped"]
+    booting: it waits no more, and nodes are booted: which, and into what, its reason says.
+    """
+
+    what: Literal["waiting", "booting", "held", "resized", "lost", "ended", "stopped"]
     reason: str = ""
     node: str = ""
 

@@ -39,6 +39,15 @@ class Ready:
         self.close()
 
 
+def refuse_kernel(env: Environment) -> None:
+    """Raises EnvironmentRefused if the node was to be booted for it: it runs already."""
+    if env.kernel:
+        raise EnvironmentRefused(
+            f"kernel={env.kernel!r:.80}: only a slice of a pool of kind slurm has its nodes booted "
+            "into a kernel; here IMAGE@qemu:kernel=NAME boots an image"
+        )
+
+
 def bare_ready(env: Environment) -> Ready:
     """Of one without an image. Raises EnvironmentRefused if a runtime of images is asked for."""
     runtime = "bare" if env.runtime == "auto" else env.runtime

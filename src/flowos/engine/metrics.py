@@ -74,7 +74,7 @@ def _handler(collector: "Collector") -> type[BaseHTTPRequestHandler]:
         from prometheus_client import CollectorRegistry, MetricsHandler
     except ImportError:
         raise FlowosError(
-            "metrics are served by the package prometheus_client: pip install flowos-hpc[metrics]"
+            "metrics are served by the package prometheus_client: pip install 'flowos-hpc[metrics]'"
         ) from None
     only_this = CollectorRegistry()
     only_this.register(collector)

@@ -39,11 +39,6 @@ _PICKLED = "a Feed has threads and cannot be pickled: make one in each process"
 class Feed:
     """Minibatches of a data set in a seeded order, prefetched and cached on node-local storage.
 
-        feed = fo.Feed("/lustre/imagenet/train", cache="/local/nvme/cache", batch_size=32,
-                       decode=fo.decode.jpeg(224, crop="random", flip=True))
-        for epoch in range(10):
-            for images, labels in feed.epoch(epoch): ...
-
     The order of an epoch is a function of seed and epoch alone: the same for any number of
     processes, each of which takes its share, the same number of batches as every other. An array's
     memory stays the batch's as long as anything refers to it, and is used again after that.
@@ -80,6 +75,16 @@ class Feed:
     What fails in passing at a bucket or a server is tried again for 300 seconds, or for as many as
     the variable FLOWOS_FEED_RETRY_SECONDS says; the logger flowos.feed warns.
     Raises FeedError if the source does not exist or a keyword is invalid.
+
+    >>> np.save("tokens.npy", np.arange(12, dtype=np.int32))
+    >>> feed = fo.Feed("tokens.npy", batch_size=2, length=3, shuffle=False)
+    >>> for batch, _ in feed.epoch(0):
+    ...     print(batch.tolist())
+    [[0, 1, 2], [3, 4, 5]]
+    [[6, 7, 8], [9, 10, 11]]
+    >>> len(feed), feed.samples, feed.name(1), feed.rank, feed.world_size, feed.source[-10:]
+    (2, 4, 'tokens.npy[1]', 0, 1, 'tokens.npy')
+    >>> feed.close()
     """
 
     _feeder: "Feeder | None"
@@ -197,7 +202,14 @@ class Feed:
         return at.epoch + 1 if is_over else at.epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """Iteration goes on with the beginning of this epoch."""
+        """Iteration goes on with the beginning of this epoch.
+
+        >>> np.save("tokens.npy", np.arange(12, dtype=np.int32))
+        >>> with fo.Feed("tokens.npy", batch_size=2, length=3) as feed:
+        ...     feed.set_epoch(7)
+        ...     feed.next_epoch
+        7
+        """
         if type(epoch) is not int or epoch < 0:
             raise FeedError(f"Feed.set_epoch: {epoch!r:.40}; expected a whole number, at least 0")
         self._stop(_OVER)
@@ -214,6 +226,15 @@ class Feed:
         """Go on exactly there, also with another number of ranks, or another batch size.
 
         Raises FeedError if the state belongs to other data or another order.
+
+        >>> np.save("tokens.npy", np.arange(12, dtype=np.int32))
+        >>> with fo.Feed("tokens.npy", batch_size=2, length=3) as feed:
+        ...     batch, _ = next(feed.epoch(0))
+        ...     state = feed.state_dict()
+        >>> with fo.Feed("tokens.npy", batch_size=2, length=3) as feed:
+        ...     feed.load_state_dict(state)
+        ...     len(feed.epoch(0))
+        1
         """
         s = self._settings
         at = position_in(state, s.seed, s.shuffle, len(self._data.catalog))
@@ -258,6 +279,15 @@ class Feed:
 
         What was read ahead counts, taken or not: as far as memory allows, up to the end of the
         epoch after the one that was asked for.
+
+        >>> np.save("tokens.npy", np.arange(12, dtype=np.int32))
+        >>> with fo.Feed("tokens.npy", batch_size=2, length=3) as feed:
+        ...     batches = [batch for batch, _ in feed.epoch(0)]
+        >>> stats = feed.stats()
+        >>> stats.batches, stats.cache_samples, stats.stage("decode").samples
+        (2, 0, 0)
+        >>> 0 < stats.binding().share <= 1
+        True
         """
         return self._last_stats or self._stats_of(self._live())
 

@@ -30,6 +30,9 @@ class Peers:
     them can be read on its way.
     secret: of the run, 16 characters at least; None: what the variable FLOWOS_PEERS_SECRET says.
     node_of_rank: the node of each rank, counted from 0; empty: rank by rank, equally many on each.
+
+    >>> fo.Peers(nodes=["node1:7000", "node2:7000"], secret="of this run alone").nodes
+    ['node1:7000', 'node2:7000']
     """
 
     nodes: Sequence[str]

@@ -6,6 +6,9 @@
 The resize is bilinear and antialiased, as Pillow's and torchvision's. What is random is a function
 of (seed, epoch, sample), whatever the threads and ranks. Pictures are shown as they are stored: an
 orientation in Exif is not followed, as torchvision's loaders do not.
+
+>>> fo.decode.jpeg(224, crop="random", flip=True).layout
+'NHWC'
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, ge
 import numpy as np
 from numpy.typing import NDArray
 
+from flowos._signatures import with_keywords
 from flowos.feeder._source_options import Record
 from flowos.model import FeedError, SampleError, brief_repr
 
@@ -142,17 +146,29 @@ class PictureOptions(TypedDict, total=False):
     seed: int
 
 
+@with_keywords(PictureOptions, Pictures)
 def jpeg(size: int | tuple[int, int], **how: Unpack[PictureOptions]) -> Jpeg:
     """JPEG to arrays of `size` or (height, width); see `Pictures`. Raises FeedError if invalid.
 
     Damaged, truncated and hostile files are errors, also where libjpeg only warns. Grey and CMYK
     become RGB. A PNG that is called .JPEG, as ImageNet has one, is read by Pillow if that is here.
+
+    >>> fo.decode.jpeg(224, layout="NCHW", dtype="float32").record.shape
+    (3, 224, 224)
     """
     return Jpeg(**_fields("jpeg", size, how))
 
 
+@with_keywords(PictureOptions, Pictures)
 def image(size: int | tuple[int, int], **how: Unpack[PictureOptions]) -> PillowPictures:
-    """PNG and all else that Pillow reads, to the arrays that `jpeg` makes."""
+    """PNG and all else that Pillow reads, to the arrays that `jpeg` makes.
+
+    >>> import io, PIL.Image
+    >>> file = io.BytesIO()
+    >>> PIL.Image.new("RGB", (64, 48), "teal").save(file, "PNG")
+    >>> fo.decode.image(32).decode(file.getvalue()).shape
+    (32, 32, 3)
+    """
     _pillow()
     return PillowPictures(**_fields("image", size, how))
 

@@ -4,6 +4,19 @@ A kernel is wired into flows as any task; called without a port it computes at o
 NumPy, with elements of int32, int64, float32 or float64, or on a GPU (`__cuda_array_interface__`):
 then CuPy computes, and the result stays there. Other arrays are refused with one line.
 `fo.kernels.sort.library(x)` names the library that computes for these arguments.
+
+>>> fo.kernels.sort(np.array([3, 1, 2]))
+array([1, 2, 3])
+>>> fo.kernels.prefix_sum(np.array([3, 1, 2]))
+array([3, 4, 6])
+>>> fo.kernels.merge(np.array([1, 3]), np.array([2, 4]))
+array([1, 2, 3, 4])
+>>> fo.kernels.gemm(np.eye(2), np.ones((2, 1)))
+array([[1.],
+       [1.]])
+>>> counts, edges = fo.kernels.histogram(np.array([0.0, 0.2, 1.0]), bins=2)
+>>> counts
+array([2, 1])
 """
 
 from flowos.kernels import array_kernels

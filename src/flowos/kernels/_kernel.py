@@ -12,6 +12,11 @@ class Kernel(Task):
     """A task on arrays. With `dataclasses.replace` it gets needs, retries or a cache of its own.
 
     library: names the library that computes for these arguments, with its version.
+
+    >>> fo.kernels.sort(np.array([3, 1, 2]))
+    array([1, 2, 3])
+    >>> fo.kernels.sort.library(np.array([3, 1, 2]))
+    'NumPy ..., np.sort...'
     """
 
     body: Python

@@ -7,7 +7,7 @@ from flowos._lazy import lazily
 _PARTS = {
     "_baseline": "Baseline BaselineNumber MachineKind",
     "_boot": "read_boot",
-    "_bodies": "Captured Command Gang In NativeCode Out PortSpec Python Word",
+    "_bodies": "Captured Command Either Gang In NativeCode Out PortSpec Python Word engine_of",
     "_cloud": (
         "ActionKind Cloud CloudAction CloudDriver CloudRefusal RefusalKind Vm VmOrder tag_values"
     ),
@@ -20,11 +20,15 @@ _PARTS = {
     "_define_control": "cond loop",
     "_deployment": "DeployedNode Deployment",
     "_device": "XVC Bitstream DeviceKind DeviceOwner DeviceRecord DeviceState Fpga NodeDevice",
+    "_either": "either",
+    "_engine_array": "EngineArray on_host",
+    "_engine_flow": "EngineFlow EngineSite Source with_engines",
+    "_engine_plan": "HOST ChosenEngines EnginePlan PlannedCopy PlannedTask SiteNote",
     "_errors": (
-        "Cancelled CloudError DeviceError EnvironmentRefused FeedError FlowosError LaunchFailed "
-        "MeasureError NoRetry RoundLimitExceeded SampleError SettingsError SliceFreed SliceRefused "
-        "SolveError StoreError TaskFailed TimeLimitExceeded UsageError ValueRefused WiringError "
-        "WorkerLost"
+        "Cancelled CloudError DeviceError EngineMissing EnvironmentRefused FeedError "
+        "FlowosError LaunchFailed MeasureError NoRetry RoundLimitExceeded SampleError "
+        "SettingsError SliceFreed SliceRefused SolveError StoreError TaskFailed "
+        "TimeLimitExceeded UsageError ValueRefused WiringError WorkerLost"
     ),
     "_extents": "Extents Place PortMisfit bind_extents",
     "_facts": (
@@ -39,10 +43,11 @@ _PARTS = {
         "Image ImageConfig Killed Launch LinuxKernel Lost Needs NotStarted Outcome Pairs "
         "RuntimeFailed Usage with_choices"
     ),
+    "_names": "did_you_mean",
     "_native_ports": "NATIVE_DTYPES NativePorts dtype_of native_ports shape_of",
     "_ports": (
-        "Array DeviceArray File Floating PortType any_ array bool_ brief_repr bytes_ float16 "
-        "float32 float64 int8 int16 int32 int64 str_ uint8 uint16 uint32 uint64"
+        "Array DeviceArray File Floating Integer PortType any_ array bool_ brief_repr bytes_ "
+        "float16 float32 float64 int8 int16 int32 int64 str_ uint8 uint16 uint32 uint64"
     ),
     "_pool": "LOCAL Ask NodeInfo Pool PoolKind Price StorageTier Topology",
     "_pool_use": "PoolStorage PoolUser StorageSpeed",
@@ -56,13 +61,19 @@ _PARTS = {
     ),
     "_schema": "schema_of",
     "_settings": (
-        "Settings cloud_fields fpga_fields pool_fields read_settings settings_schema size_fields"
+        "Settings cloud_fields fpga_fields pool_fields read_layers read_settings settings_schema "
+        "size_fields"
+    ),
+    "_settings_layers": (
+        "SaidSetting SettingsLayer file_layer merged options_layer said_settings unused_variables "
+        "variables_layer"
     ),
     "_slice_record": "HeldNode SliceAccounts SliceEvent SliceRecord SliceState",
     "_source_code": (
-        "SourceCode counted first_error headers_of is_source_text language_of misses_c_abi "
-        "quoted_includes"
+        "SourceCode counted files_of first_error headers_of is_source_text language_of "
+        "misses_c_abi quoted_includes quoted_words"
     ),
+    "_streams": "CYCLES_A_BEAT HdlDesign HdlStream LEAST_CYCLES STREAM_DTYPES streams_of",
     "_suite": (
         "FigurePart Paper PaperFigure PaperSuite PublishedMachine PublishedNumber SuiteStep"
     ),
@@ -70,6 +81,7 @@ _PARTS = {
     "_vm_size": "Promise VmSize",
     "_waiting_task": "WaitingTask",
     "_wiring": "needs_of",
+    "_work_sizes": "WorkSize group_sizes misfit_of_group work_sizes",
 }
 
 if TYPE_CHECKING:
@@ -78,12 +90,11 @@ if TYPE_CHECKING:
         BaselineNumber as BaselineNumber,
         MachineKind as MachineKind,
     )
-    from flowos.model._boot import (
-        read_boot as read_boot,
-    )
+    from flowos.model._boot import read_boot as read_boot
     from flowos.model._bodies import (
         Captured as Captured,
         Command as Command,
+        Either as Either,
         Gang as Gang,
         In as In,
         NativeCode as NativeCode,
@@ -91,6 +102,7 @@ if TYPE_CHECKING:
         PortSpec as PortSpec,
         Python as Python,
         Word as Word,
+        engine_of as engine_of,
     )
     from flowos.model._cloud import (
         ActionKind as ActionKind,
@@ -120,21 +132,10 @@ if TYPE_CHECKING:
         complex64 as complex64,
         complex128 as complex128,
     )
-    from flowos.model._define import (
-        task as task,
-    )
-    from flowos.model._define_commands import (
-        command as command,
-        gang as gang,
-    )
-    from flowos.model._define_control import (
-        cond as cond,
-        loop as loop,
-    )
-    from flowos.model._deployment import (
-        DeployedNode as DeployedNode,
-        Deployment as Deployment,
-    )
+    from flowos.model._define import task as task
+    from flowos.model._define_commands import command as command, gang as gang
+    from flowos.model._define_control import cond as cond, loop as loop
+    from flowos.model._deployment import DeployedNode as DeployedNode, Deployment as Deployment
     from flowos.model._device import (
         XVC as XVC,
         Bitstream as Bitstream,
@@ -145,10 +146,27 @@ if TYPE_CHECKING:
         Fpga as Fpga,
         NodeDevice as NodeDevice,
     )
+    from flowos.model._either import either as either
+    from flowos.model._engine_array import EngineArray as EngineArray, on_host as on_host
+    from flowos.model._engine_flow import (
+        EngineFlow as EngineFlow,
+        EngineSite as EngineSite,
+        Source as Source,
+        with_engines as with_engines,
+    )
+    from flowos.model._engine_plan import (
+        HOST as HOST,
+        ChosenEngines as ChosenEngines,
+        EnginePlan as EnginePlan,
+        PlannedCopy as PlannedCopy,
+        PlannedTask as PlannedTask,
+        SiteNote as SiteNote,
+    )
     from flowos.model._errors import (
         Cancelled as Cancelled,
         CloudError as CloudError,
         DeviceError as DeviceError,
+        EngineMissing as EngineMissing,
         EnvironmentRefused as EnvironmentRefused,
         FeedError as FeedError,
         FlowosError as FlowosError,
@@ -190,14 +208,8 @@ if TYPE_CHECKING:
         Tool as Tool,
         Tried as Tried,
     )
-    from flowos.model._fake_script import (
-        FakeStep as FakeStep,
-        read_script as read_script,
-    )
-    from flowos.model._file_parts import (
-        has_files as has_files,
-        with_files as with_files,
-    )
+    from flowos.model._fake_script import FakeStep as FakeStep, read_script as read_script
+    from flowos.model._file_parts import has_files as has_files, with_files as with_files
     from flowos.model._graph import (
         Body as Body,
         Call as Call,
@@ -238,6 +250,7 @@ if TYPE_CHECKING:
         Usage as Usage,
         with_choices as with_choices,
     )
+    from flowos.model._names import did_you_mean as did_you_mean
     from flowos.model._native_ports import (
         NATIVE_DTYPES as NATIVE_DTYPES,
         NativePorts as NativePorts,
@@ -259,6 +272,7 @@ if TYPE_CHECKING:
         Array as Array,
         DeviceArray as DeviceArray,
         Floating as Floating,
+        Integer as Integer,
         File as File,
         PortType as PortType,
         any_ as any_,
@@ -284,22 +298,14 @@ if TYPE_CHECKING:
         PoolUser as PoolUser,
         StorageSpeed as StorageSpeed,
     )
-    from flowos.model._process import (
-        Process as Process,
-        SliceUse as SliceUse,
-    )
-    from flowos.model._progress import (
-        OnProgress as OnProgress,
-        Progress as Progress,
-    )
+    from flowos.model._process import Process as Process, SliceUse as SliceUse
+    from flowos.model._progress import OnProgress as OnProgress, Progress as Progress
     from flowos.model._roofline import (
         Roof as Roof,
         Roofline as Roofline,
         RooflineKernel as RooflineKernel,
     )
-    from flowos.model._run_result import (
-        RunResult as RunResult,
-    )
+    from flowos.model._run_result import RunResult as RunResult
     from flowos.model._samples import (
         Advice as Advice,
         Answer as Answer,
@@ -322,17 +328,26 @@ if TYPE_CHECKING:
         MeasurementRequest as MeasurementRequest,
         lower_is_better as lower_is_better,
     )
-    from flowos.model._schema import (
-        schema_of as schema_of,
-    )
+    from flowos.model._schema import schema_of as schema_of
     from flowos.model._settings import (
         Settings as Settings,
         cloud_fields as cloud_fields,
         fpga_fields as fpga_fields,
         pool_fields as pool_fields,
+        read_layers as read_layers,
         read_settings as read_settings,
         settings_schema as settings_schema,
         size_fields as size_fields,
+    )
+    from flowos.model._settings_layers import (
+        SaidSetting as SaidSetting,
+        SettingsLayer as SettingsLayer,
+        file_layer as file_layer,
+        merged as merged,
+        options_layer as options_layer,
+        said_settings as said_settings,
+        unused_variables as unused_variables,
+        variables_layer as variables_layer,
     )
     from flowos.model._slice_record import (
         HeldNode as HeldNode,
@@ -345,11 +360,21 @@ if TYPE_CHECKING:
         SourceCode as SourceCode,
         counted as counted,
         first_error as first_error,
+        files_of as files_of,
         headers_of as headers_of,
         is_source_text as is_source_text,
         language_of as language_of,
         misses_c_abi as misses_c_abi,
         quoted_includes as quoted_includes,
+        quoted_words as quoted_words,
+    )
+    from flowos.model._streams import (
+        CYCLES_A_BEAT as CYCLES_A_BEAT,
+        LEAST_CYCLES as LEAST_CYCLES,
+        STREAM_DTYPES as STREAM_DTYPES,
+        HdlDesign as HdlDesign,
+        HdlStream as HdlStream,
+        streams_of as streams_of,
     )
     from flowos.model._suite import (
         FigurePart as FigurePart,
@@ -360,19 +385,15 @@ if TYPE_CHECKING:
         PublishedNumber as PublishedNumber,
         SuiteStep as SuiteStep,
     )
-    from flowos.model._task_log import (
-        LoggedTask as LoggedTask,
-        SliceLog as SliceLog,
-    )
-    from flowos.model._vm_size import (
-        Promise as Promise,
-        VmSize as VmSize,
-    )
-    from flowos.model._wiring import (
-        needs_of as needs_of,
-    )
-    from flowos.model._waiting_task import (
-        WaitingTask as WaitingTask,
+    from flowos.model._task_log import LoggedTask as LoggedTask, SliceLog as SliceLog
+    from flowos.model._vm_size import Promise as Promise, VmSize as VmSize
+    from flowos.model._wiring import needs_of as needs_of
+    from flowos.model._waiting_task import WaitingTask as WaitingTask
+    from flowos.model._work_sizes import (
+        WorkSize as WorkSize,
+        group_sizes as group_sizes,
+        misfit_of_group as misfit_of_group,
+        work_sizes as work_sizes,
     )
 else:
     __getattr__, __dir__, __all__ = lazily(__name__, _PARTS)

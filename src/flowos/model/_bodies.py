@@ -21,14 +21,22 @@ class PortSpec:
 
 @dataclass(frozen=True, slots=True)
 class In:
-    """In a command line: the value of the input port of this name (a File becomes its path)."""
+    """In a command line: the value of the input port of this name (a File becomes its path).
+
+    >>> fo.command(["wc", "-c", fo.In("text")])
+    <task wc(text: File) -> stdout: str_>
+    """
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Out:
-    """In a command line: the path to which the command writes the file of this output port."""
+    """In a command line: the path to which the command writes the file of this output port.
+
+    >>> fo.command(["cp", fo.In("text"), fo.Out("copy")])
+    <task cp(text: File) -> copy: File>
+    """
 
     name: str
 
@@ -56,10 +64,35 @@ class Python:
 class NativeCode(Python):
     """A function in another language, on an engine such as "cpu" or "opencl".
 
-    `fun` takes the values of the inputs, and raises PortMisfit where their extents disagree.
+    `fun` takes the values of the inputs, and raises PortMisfit where their extents disagree. If its
+    engine has memory of its own, fun.leaving(numbers) is the same function, whose outputs with
+    these numbers are each an EngineArray, which it takes too, and fun.home says where those are.
     """
 
     engine: str = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Either(Python):
+    """One of several functions with equal ports, each on an engine of its own.
+
+    `fun` is the first one's: where nothing chooses, that runs. bodies: of all, in order.
+    """
+
+    bodies: tuple[Python, ...] = ()
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        return tuple(engine_of(body) for body in self.bodies)
+
+
+def engine_of(body: object) -> str:
+    """What computes it: "python", "cpu", "opencl" and so on; "command", or "flow"."""
+    if isinstance(body, NativeCode):
+        return body.engine
+    if isinstance(body, (Command, Gang)):
+        return "command"
+    return "python" if isinstance(body, Python) else "flow"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -204,7 +204,13 @@ def names_of(kind: type) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Complex(PortType):
-    """A number whose two parts this type holds exactly, or a NumPy scalar of this dtype."""
+    """A number whose two parts this type holds exactly, or a NumPy scalar of this dtype.
+
+    >>> fo.complex64.check(1j) is None
+    True
+    >>> fo.complex64.check("1j")
+    "expected complex64, given '1j' (str)"
+    """
 
     part: Floating
 

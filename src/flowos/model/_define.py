@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict, Unpack, cast, get_args, get_origin, overload
 
+from flowos._signatures import with_keywords
 from flowos.model._bodies import PortSpec, Python
 from flowos.model._errors import WiringError
 from flowos.model._graph import Flow, Task, as_task
@@ -26,6 +27,11 @@ class TaskKeywords(TypedDict, total=False):
     cache: bool | str | None
 
 
+_DEFAULTS = TaskKeywords(
+    name=None, needs=None, retries=0, requeue=True, limit_seconds=None, cache=None
+)
+
+
 @overload
 def task(
     definition: None = None, /, **options: Unpack[TaskKeywords]
@@ -36,6 +42,7 @@ def task(
     /,
     **options: Unpack[TaskKeywords],
 ) -> Task: ...
+@with_keywords(TaskKeywords, _DEFAULTS)
 def task(
     definition: Mapping[str, Any] | Flow | Callable[..., Any] | None = None,
     /,
@@ -61,6 +68,15 @@ def task(
     text is another task; what its code names and has no digest is left out. False: not kept in a
     slice's journal, for what gives another result each time.
     Raises WiringError for an invalid definition or option.
+
+    >>> @fo.task(retries=2)
+    ... def area(width: float, height: float = 1.0) -> float:
+    ...     return width * height
+    >>> area
+    <task area(width: float64, height: float64) -> out: float64>
+    >>> with fo.slice(area(fo.flow_input("width", float), 2.0)) as s:
+    ...     s.run(3.0)
+    [6.0]
     """
     unknown = sorted(options.keys() - TaskKeywords.__annotations__.keys())
     if unknown:

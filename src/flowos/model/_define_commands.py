@@ -44,6 +44,11 @@ def command(  # noqa: PLR0913 - options of a command line, all by keyword
     the whole `Outcome`; with one, no end is a failure. variables: added to ours, or alone if not
     `inherit`. once: a key of everything that the files depend on: created once, then cached.
     Outputs: files in order of appearance, then captures; if none, `stdout`. Others: see `task`.
+
+    >>> hello = fo.command(["printf", "hello %s", fo.In("name")], inputs={"name": str})
+    >>> with fo.slice(hello(fo.flow_input("name", str))) as s:
+    ...     s.run("world")
+    ['hello world']
     """
     words = _words(argv)
     title = name or _title(words)
@@ -51,21 +56,20 @@ def command(  # noqa: PLR0913 - options of a command line, all by keyword
     body = Command(argv=words, once=once, limit_seconds=limit_seconds, inherit=inherit)
     files = _names(body, Out)
     captures = captures or ({} if files else {"stdout": ("stdout", str_)})
-    types = {n: File for n in _names(body, In)} | dict(inputs or {})
     return Task(
         name=title,
-        inputs=_inputs(title, types),
+        inputs=_inputs(title, {n: File for n in _names(body, In)} | dict(inputs or {})),
         outputs=tuple(PortSpec(n, t) for n, t in (*((n, File) for n in files), *captures.values())),
-        body=replace(
-            body,
-            captures=tuple((n, cast("Captured", what)) for what, (n, _) in captures.items()),
-            variables=tuple((variables or {}).items()),
-        ),
+        body=replace(body, captures=_named(captures), variables=tuple((variables or {}).items())),
         needs=needs_of(title, needs),
         retries=retries,
         requeue=requeue,
         cache=cache,
     )
+
+
+def _named(captures: Mapping[str, tuple[str, PortType]]) -> tuple[tuple[str, Captured], ...]:
+    return tuple((name, cast("Captured", what)) for what, (name, _) in captures.items())
 
 
 def _inputs(title: str, types: Mapping[str, object]) -> tuple[PortSpec, ...]:
@@ -78,6 +82,10 @@ def gang(task: Task, *, mpi: str, mpirun: str = "") -> Task:
 
     mpi: the family of the MPI that it was built with, "openmpi" or "mpich". mpirun: that MPI's
     mpirun, if it is not the first on PATH.
+
+    >>> solver = fo.command(["./solver", fo.In("n")], inputs={"n": int}, needs=fo.Needs(ranks=4))
+    >>> fo.gang(solver, mpi="openmpi")
+    <task solver(n: int64) -> stdout: str_>
     """
     if not isinstance(task.body, Command):
         raise WiringError(f"gang: expected a task made by fo.command, given {task!r}")

@@ -39,6 +39,20 @@ def cond(
     one of this name; what the other does not need is given so.
     Raises WiringError for inputs that do not fit, and unless both give as many outputs, of types
     that fit each other.
+
+    >>> @fo.task
+    ... def even(n: int) -> bool:
+    ...     return n % 2 == 0
+    >>> @fo.task
+    ... def half(n: int) -> int:
+    ...     return n // 2
+    >>> @fo.task
+    ... def triple(n: int) -> int:
+    ...     return 3 * n + 1
+    >>> n = fo.flow_input("n", int)
+    >>> with fo.slice(fo.cond(even(n), half, triple, n)) as s:
+    ...     s.run(6), s.run(7)
+    ([3], [22])
     """
     numbers = dict(zip(named, range(1 + len(values), 1 + len(values) + len(named)), strict=True))
     good = _branch("cond: if_true", if_true, len(values), numbers)
@@ -79,6 +93,14 @@ def loop(
     whether this round is the last one. A flow or task will do. A loop that is not done after
     `max_rounds` fails with RoundLimitExceeded; without `until` it ends then.
     Raises WiringError for inputs or outputs that do not fit.
+
+    >>> @fo.task
+    ... def newton(x: float, a: float) -> float:
+    ...     return (x + a / x) / 2
+    >>> root = fo.loop(newton, 1.0, a=fo.flow_input("a", float), max_rounds=9)
+    >>> with fo.slice(root) as s:
+    ...     s.run(9.0)
+    [3.0]
     """
     if type(max_rounds) is not int or max_rounds < 1:
         raise WiringError(

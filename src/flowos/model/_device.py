@@ -51,6 +51,13 @@ class Fpga:
             "which it is: `ice40 8k` and so on of one without JTAG; of others, what JTAG has to say"
         ),
     )
+    port: str = field(
+        default="",
+        metadata=_doc(
+            "the serial line to it, as in `/dev/ttyUSB1`: slices load it for tasks of `fo.hdl` "
+            "with `link='uart'`"
+        ),
+    )
     limit_seconds: float = field(
         default=60.0, metadata=_doc("how long one step may take, a load too, before it is ended")
     )
@@ -83,7 +90,7 @@ class NodeDevice:
     driver: its name in `drivers.DEVICES`. at: where the driver reaches it; with the driver it is
     the device itself, whatever its name. part: of an FPGA, as its vendor or its loader says.
     idcode: as JTAG reads it. cdi: its name in containers. options: words of the driver's tool.
-    unusable: why it cannot be used, and what would help.
+    port: the serial line to it. unusable: why it cannot be used, and what would help.
     """
 
     name: str
@@ -95,6 +102,7 @@ class NodeDevice:
     idcode: int | None = None
     cdi: str = ""
     options: tuple[str, ...] = ()
+    port: str = ""
     limit_seconds: float = 60.0
     unusable: str = ""
 

@@ -28,11 +28,11 @@ from flowos.model._wiring import (
     is_name,
     known_sizes,
     refuse_equal_names,
+    refuse_inner,
     unused_name,
 )
 
-_DRAWN = 200
-"""Notebooks draw flows of up to this many tasks; larger ones are shown as text."""
+_DRAWN = 200  # tasks, at most: notebooks show larger flows as text
 
 creation_order: Iterator[int] = itertools.count()
 """A call is created after everything that it is wired to."""
@@ -46,6 +46,9 @@ class Task:
 
     defaults: (input, constant if a call does not give it) pairs. retries, requeue, cache: see
     `task`. extents: the named ones of its arrays, on which its ports have to agree.
+
+    >>> fo.command(["date"])()
+    <port date: str_>
     """
 
     name: str
@@ -88,16 +91,14 @@ class Task:
         """Wire the task: its output port, or a tuple of them. Raises WiringError for a misfit."""
         given = bind_call(self.name, self.inputs, arguments, named, self.defaults, self.body)
         call = Call(self, tuple(map(_argument, itertools.repeat(self), self.inputs, given)))
-        sizes = call.known_sizes
-        ports = tuple(_output_port(call, i, sizes) for i in range(len(self.outputs)))
+        ports = call.ports()
         return ports[0] if len(ports) == 1 else ports
 
     def __repr__(self) -> str:
         return f"<task {self}>"
 
     def __str__(self) -> str:
-        takes = ", ".join(map(str, self.inputs))
-        gives = ", ".join(map(str, self.outputs))
+        takes, gives = (", ".join(map(str, ports)) for ports in (self.inputs, self.outputs))
         return f"{self.name}({takes}) -> {gives}"
 
 
@@ -116,6 +117,11 @@ class Call:
             return {}
         given = [a.value if isinstance(a, Constant) else a.spec.type for a in self.arguments]
         return known_sizes(self.task.name, self.task.extents, given)
+
+    def ports(self) -> "tuple[Port, ...]":
+        """New ones, of what it gives."""
+        sizes = self.known_sizes
+        return tuple(_output_port(self, i, sizes) for i in range(len(self.task.outputs)))
 
     def __reduce__(self) -> tuple[object, ...]:
         """A copy is created after the things it is wired to, and gets a number of its own."""
@@ -174,6 +180,12 @@ class Flow:
     """Inputs in creation order, outputs as given, calls in an executable order.
 
     nodes: its calls and inputs, and those of the flows that it uses as tasks.
+
+    >>> x = fo.flow_input("x", int)
+    >>> flow = fo.flow_output(fo.command(["sleep", fo.In("x")], inputs={"x": int})(x), name="f")
+    >>> flow(1), flow.task
+    (<port f: str_>, <task f(x: int64) -> sleep: str_>)
+    >>> picture, for_graphviz = flow.svg(), flow.dot()
     """
 
     name: str
@@ -289,10 +301,7 @@ def _rewired(
     def port_at(place: Any) -> Any:
         if isinstance(place, int):
             return ports[place]
-        if isinstance(place, tuple):
-            call = calls[place[0]]
-            return _output_port(call, place[1], call.known_sizes)
-        return place
+        return calls[place[0]].ports()[place[1]] if isinstance(place, tuple) else place
 
     for task, places in wired:
         calls.append(Call(task, tuple(map(port_at, places))))
@@ -309,7 +318,11 @@ def as_task(flow: Flow, name: str | None = None) -> Task:
 
 
 def flow_input(name: str, type: object) -> Port:
-    """An input of the flows that use it. `run(*values)` binds inputs in creation order."""
+    """An input of the flows that use it. `run(*values)` binds inputs in creation order.
+
+    >>> fo.flow_input("n", fo.int64)
+    <input n: int64>
+    """
     if not is_name(name):
         raise WiringError(f"flow_input: its name is a text, given {brief_repr(name)}")
     return _new_port(PortSpec(name, port_type(f"flow_input {name!r}", type)), None, 0)
@@ -320,6 +333,10 @@ def flow_output(*ports: Any, name: str = "flow") -> "Flow":
 
     Raises WiringError if two of its inputs have one name, or if a port belongs to another flow that
     this flow uses as a task.
+
+    >>> x = fo.flow_input("x", fo.array(fo.float64))
+    >>> fo.flow_output(fo.kernels.prefix_sum(fo.kernels.sort(x)), name="sums")
+    <flow sums(x: array(float64, any)), 2 tasks>
     """
     outputs = tuple(flat(ports))
     if not outputs:
@@ -330,7 +347,7 @@ def flow_output(*ports: Any, name: str = "flow") -> "Flow":
     calls, inputs = _reach(outputs)
     refuse_equal_names(port.spec.name for port in inputs)
     inside = frozenset().union(*(flow.nodes for c in calls for flow in _inner(c.task.body)))
-    _refuse_inner(calls, inputs, inside)
+    refuse_inner(calls, inputs, inside)
     return Flow(name, inputs, outputs, calls, inside.union(calls, inputs))
 
 
@@ -381,20 +398,3 @@ def _reach(outputs: Iterable[Port]) -> tuple[tuple[Call, ...], tuple[Port, ...]]
         tuple(sorted(calls, key=lambda c: c.number)),
         tuple(sorted(inputs, key=lambda p: p.number)),
     )
-
-
-def _refuse_inner(
-    calls: Sequence[Call], inputs: Iterable[Port], inside: frozenset[Call | Port]
-) -> None:
-    for call in reversed(calls):  # start with the last call: it is the one taken from inside
-        if call in inside:
-            raise WiringError(
-                f"task {call.task.name!r} is inside a flow that is used here as a task: "
-                "make its result an output of that flow"
-            )
-    for port in inputs:
-        if port in inside:
-            raise WiringError(
-                f"input {port.name!r} belongs to a flow that is used here as a task: "
-                f"make another with fo.flow_input({port.name!r}, ...)"
-            )

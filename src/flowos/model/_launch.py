@@ -46,6 +46,9 @@ class Needs:
 
     Raises ValueError for values that are no whole numbers, or too small, and for names that no
     device has.
+
+    >>> fo.Needs(cores=2, gpus=1, devices={"fpga": 1}).words
+    '1 GPU and 1 fpga and 2 cores'
     """
 
     cores: int = cast("int", None)
@@ -228,7 +231,12 @@ class Environment:
 
     runtime: a name in `drivers.RUNTIMES`, or "auto" for the first that can enter the image here.
     binds: (source, target) or (source, target + ":ro"). devices: CDI names (vendor/class=name).
-    variables: override those of the image. boot: of a runtime that boots it.
+    variables: override those of the image. boot: of a runtime that boots it. kernel: that a node of
+    a pool is to have booted.
+
+    >>> bare = fo.environment("bare", variables={"OMP_NUM_THREADS": "1"})
+    >>> bare.label, bare.variables
+    ('bare', (('OMP_NUM_THREADS', '1'),))
     """
 
     image: Image | None = None
@@ -237,6 +245,7 @@ class Environment:
     devices: tuple[str, ...] = ()
     variables: Pairs = ()
     boot: Boot | None = None
+    kernel: str = ""
 
     @property
     def label(self) -> str:
@@ -274,6 +283,9 @@ class Launch:
 class Exited:
     code: int
 
+    def __str__(self) -> str:
+        return f"exit code {self.code}"
+
 
 @dataclass(frozen=True)
 class Killed:
@@ -281,6 +293,10 @@ class Killed:
 
     signal: int
     by: Literal["limit", "request", "other"] = "other"
+
+    def __str__(self) -> str:
+        of_ours = {"limit": ", at its time limit", "request": ", on request", "other": ""}
+        return f"signal {self.signal}{of_ours[self.by]}"
 
 
 @dataclass(frozen=True)
@@ -293,6 +309,9 @@ class NotStarted:
     reason: str
     code: int = field(default=125, compare=False)
 
+    def __str__(self) -> str:
+        return self.reason
+
 
 @dataclass(frozen=True)
 class RuntimeFailed:
@@ -300,12 +319,18 @@ class RuntimeFailed:
 
     reason: str
 
+    def __str__(self) -> str:
+        return self.reason
+
 
 @dataclass(frozen=True)
 class Lost:
     """How it ended is unknown."""
 
     reason: str
+
+    def __str__(self) -> str:
+        return self.reason
 
 
 End = Exited | Killed | NotStarted | RuntimeFailed | Lost
@@ -344,7 +369,14 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How a launch ended, its output, and its resource usage."""
+    """How a launch ended, its output, and its resource usage.
+
+    >>> run = fo.command(["sh", "-c", "echo hello; exit 3"], outcome="end")
+    >>> with fo.slice(run()) as s:
+    ...     (outcome,) = s.run()
+    >>> outcome.ok, outcome.end, outcome.stdout.split()
+    (False, Exited(code=3), [b'hello'])
+    """
 
     end: End
     stdout: bytes = b""

@@ -12,6 +12,8 @@ from flowos.model._ports import Array, Boolean, Floating, Integer, PortType, bri
 _INTEGERS = {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
 NATIVE_DTYPES = frozenset({"bool", "float32", "float64", "complex64", "complex128"} | _INTEGERS)
 """Of arrays that C, C++ and Fortran have a type for."""
+_Has = tuple[Collection[str], Collection[PortType]]
+"""The dtypes that a body has, and what it has besides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,14 +56,16 @@ def native_ports(
     inputs: object,
     outputs: object,
     dtypes: Collection[str] = NATIVE_DTYPES,
+    others: Collection[object] = (),
 ) -> NativePorts:
     """The ports of a native body. where: words for it, such as "cxx 'triad'".
 
-    dtypes: what it has, of arrays and scalars. Raises WiringError for a port that it cannot have,
-    or an extent that no input says.
+    dtypes: what it has, of arrays and scalars. others: hints of what it has besides. Raises
+    WiringError for a port that it cannot have, or an extent that no input says.
     """
-    takes = _specs(where, "input", inputs, dtypes)
-    gives = _specs(where, "output", outputs, dtypes)
+    has = dtypes, [port_type(where, hint) for hint in others]
+    takes = _specs(where, "input", inputs, has)
+    gives = _specs(where, "output", outputs, has)
     extents = named_extents(takes, gives)
     for name, of_inputs, of_outputs in extents:
         if not of_inputs:
@@ -73,20 +77,23 @@ def native_ports(
     return NativePorts(inputs=takes, outputs=gives, extents=extents, lengths=tuple(lengths))
 
 
-def _specs(where: str, kind: str, given: object, dtypes: Collection[str]) -> tuple[PortSpec, ...]:
+def _specs(where: str, kind: str, given: object, has: _Has) -> tuple[PortSpec, ...]:
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise WiringError(
             f"{where}: {kind}s={brief_repr(given)}; expected a dictionary of names and types, "
             'such as {"b": fo.array(fo.float32, ("n",))}'
         )
     return tuple(
-        PortSpec(name, _checked(f"{where}, {kind} {name!r}", type_, dtypes))
+        PortSpec(name, _checked(f"{where}, {kind} {name!r}", type_, has))
         for name, type_ in given.items()
     )
 
 
-def _checked(where: str, hint: object, dtypes: Collection[str]) -> PortType:
+def _checked(where: str, hint: object, has: _Has) -> PortType:
+    dtypes, others = has
     type_ = port_type(where, hint)
+    if type_ in others:
+        return type_
     if not isinstance(type_, (Array, Boolean, Floating, Integer)):
         raise WiringError(f"{where}: {type_} has no type there; use a number or an array of them")
     open_shape = isinstance(type_, Array) and (type_.shape is None or None in type_.shape)

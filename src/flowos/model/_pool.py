@@ -223,7 +223,8 @@ class Ask:
 
     cores, gpus, memory_bytes, devices: what each node has to have, at least; devices are generic
     resources by name, as in {"fpga": 1}. seconds: for how long; without it until it is freed.
-    topology: where the nodes are to each other. lease_seconds: how long they stay held after this
+    topology: where the nodes are to each other. kernel: a feature of them, which each has booted
+    before it is held. lease_seconds: how long they stay held after this
     program is gone; freed at once without it. id: under which they are held; a new one without it.
     """
 
@@ -233,6 +234,7 @@ class Ask:
     memory_bytes: int = 0
     devices: GivenCounts = ()
     topology: Topology = ""
+    kernel: str = ""
     seconds: float | None = None
     lease_seconds: float | None = None
     id: str = ""
@@ -251,6 +253,10 @@ class Ask:
         if self.topology not in get_args(Topology):
             known = ", ".join(filter(None, get_args(Topology)))
             raise ValueError(f"topology={self.topology!r}; expected one of {known}")
+        if self.kernel and not _NAME.fullmatch(self.kernel):
+            raise ValueError(
+                f"kernel={self.kernel!r:.80}; expected letters, digits, _.- (not first)"
+            )
         times = {"seconds": self.seconds, "lease_seconds": self.lease_seconds}
         for name, seconds in times.items():
             if seconds is not None and not _is_time(seconds):

@@ -36,7 +36,11 @@ class PortType:
 
 @dataclass(frozen=True, slots=True)
 class Anything(PortType):
-    """Any Python object."""
+    """Any Python object.
+
+    >>> fo.any_.check(object()) is None
+    True
+    """
 
     def check(self, value: object) -> str | None:  # noqa: ARG002
         return None
@@ -50,7 +54,13 @@ class Anything(PortType):
 
 @dataclass(frozen=True, slots=True)
 class Integer(PortType):
-    """An int within `low..high`, or a NumPy scalar of this dtype."""
+    """An int within `low..high`, or a NumPy scalar of this dtype.
+
+    >>> fo.uint8.check(255) is None
+    True
+    >>> fo.uint8.check(256)
+    'expected uint8 (0..255), given 256 (int)'
+    """
 
     low: int
     high: int
@@ -72,7 +82,13 @@ class Integer(PortType):
 
 @dataclass(frozen=True, slots=True)
 class Floating(PortType):
-    """A float or int that this type represents exactly, or a NumPy scalar of this dtype."""
+    """A float or int that this type represents exactly, or a NumPy scalar of this dtype.
+
+    >>> fo.float32.check(0.5) is None
+    True
+    >>> fo.float32.check(0.1)
+    'expected float32, which cannot hold 0.1 (float) exactly'
+    """
 
     code: str
 
@@ -105,7 +121,11 @@ class Floating(PortType):
 
 @dataclass(frozen=True, slots=True)
 class Boolean(PortType):
-    """A bool of Python or NumPy."""
+    """A bool of Python or NumPy.
+
+    >>> fo.bool_.check(1)
+    'expected bool_, given 1 (int)'
+    """
 
     def check(self, value: object) -> str | None:
         good = isinstance(value, bool) or scalar_dtype(value) == "bool"
@@ -114,7 +134,11 @@ class Boolean(PortType):
 
 @dataclass(frozen=True, slots=True)
 class Text(PortType):
-    """A str or bytes object, according to `kind`."""
+    """A str or bytes object, according to `kind`.
+
+    >>> fo.str_.check(b"bytes")
+    "expected str_, given b'bytes' (bytes)"
+    """
 
     kind: type
 
@@ -124,7 +148,11 @@ class Text(PortType):
 
 @dataclass(frozen=True, slots=True)
 class FilePath(PortType):
-    """The path of a file; the engine checks whether it exists."""
+    """The path of a file; the engine checks whether it exists.
+
+    >>> fo.command(["wc", "-l", fo.In("text")], inputs={"text": fo.File})
+    <task wc(text: File) -> stdout: str_>
+    """
 
     def check(self, value: object) -> str | None:
         if not isinstance(value, str) and not hasattr(type(value), "__fspath__"):
@@ -259,6 +287,10 @@ def array(dtype: object = None, shape: int | str | Shape | None = None) -> Array
     dtype: a port type (float64), a name ("complex128"), or NumPy's type or dtype.
     shape: a name stands for an extent that is the same in all ports of one task, such as ("n", 3).
     An integer input of that name is that extent. In a list or another port it says nothing.
+
+    >>> fo.array(fo.float64, (None, 3)).check(np.zeros((5, 3)))
+    >>> fo.array("float32", ("n", "n")).check(np.zeros((2, 2)))
+    "expected array(float32, ('n', 'n')), given an array of float64, shape (2, 2)"
     """
     name = None if dtype is None else _dtype_name(dtype)
     extents = (shape,) if isinstance(shape, (int, str)) else shape

@@ -13,6 +13,16 @@ class RunResult:
     task that needed most; 1 without a retry, 0 for values that were refused before anything ran.
     seconds: from the start of the first task to the end of the last, of the last attempt where the
     flow is a single one; the mean of those that ran in one millisecond.
+
+    >>> @fo.task
+    ... def inverse(x: float) -> float:
+    ...     return 1 / x
+    >>> with fo.slice(inverse(fo.flow_input("x", float))) as s:
+    ...     good, bad = s.map([4.0, 0.0], on_error="return")
+    >>> good.ok, good.get()
+    (True, [0.25])
+    >>> bad.ok, type(bad.error).__name__
+    (False, 'TaskFailed')
     """
 
     outputs: list[object] | None = None

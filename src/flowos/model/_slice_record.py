@@ -15,7 +15,9 @@ class SliceEvent:
     """What happened to a slice. at: seconds since 1970. node: the name of the one that is lost."""
 
     at: float
-    what: Literal["waiting", "held", "resized", "lost", "ended", "stopped", "freed", "refused"]
+    what: Literal[
+        "waiting", "booting", "held", "resized", "lost", "ended", "stopped", "freed", "refused"
+    ]
     reason: str = ""
     node: str = ""
 
@@ -91,9 +93,15 @@ class SliceRecord:
         return self.events[-1].reason if self.events else ""
 
     def waited_seconds(self, now: float) -> float:
-        """Until its nodes were there, or it was refused."""
+        """Until its nodes were there or booted for it, or it was refused."""
         firsts = [event.at for event in self.events if event.what != "waiting"]
         return max(0.0, (firsts[0] if firsts else self._end(now)) - self.asked)
+
+    def booted_seconds(self, now: float) -> float:
+        """For how long its nodes were booted, after it has waited for them."""
+        ends = [*(event.at for event in self.events), self._end(now)]
+        pairs = zip(self.events, ends[1:], strict=True)
+        return sum(max(0.0, end - event.at) for event, end in pairs if event.what == "booting")
 
     def waits(self, now: float) -> tuple[tuple[str, float], ...]:
         """Why it waited: reasons in the order in which they came, and for how many seconds each."""

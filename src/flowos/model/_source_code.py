@@ -1,4 +1,4 @@
-"""Source code of a body in C, C++ or Fortran: what a person gave, and how it is compiled."""
+"""Source code of a body in another language: what a person gave, and how it is compiled."""
 
 import re
 from collections.abc import Sequence
@@ -6,21 +6,36 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
 
-Language = Literal["c", "c++", "fortran"]
+Language = Literal["c", "c++", "fortran", "opencl", "cuda", "r"]
 
 _SUFFIXES: dict[str, Language] = {
     **dict.fromkeys((".c",), "c"),
     **dict.fromkeys((".cpp", ".cc", ".cxx", ".c++", ".C"), "c++"),
     **dict.fromkeys((".f", ".for", ".f90", ".f95", ".f03", ".f08", ".F", ".F90"), "fortran"),
 }
-_DEFAULTS: dict[Language, tuple[str, ...]] = {
-    "c": (),
-    "c++": ("-std=c++20",),
-    "fortran": (),
+_OWN_SUFFIX: dict[Language, str] = {
+    "c": ".c",
+    "c++": ".cpp",
+    "fortran": ".f90",
+    "opencl": ".cl",
+    "cuda": ".cu",
+    "r": ".R",
 }
 _ERROR = re.compile(r"(?P<where>[^\n]*?:\d+(:\d+)?): (fatal )?error: (?P<what>[^\n]*)")
+_POCL_ERROR = re.compile(r"^error: (?P<where>[^\n]*?:\d+:\d+): (?P<what>[^\n]*)", re.MULTILINE)
+_NVRTC_ERROR = re.compile(
+    r"^(?P<where>[^\n]*?)\((?P<line>\d+)\): (catastrophic )?error( #[\w-]+)?: (?P<what>[^\n]*)",
+    re.MULTILINE,
+)
 _FORTRAN_PLACE = re.compile(r"^(?P<where>[^\n]*:\d+:\d+):$", re.MULTILINE)
 _FORTRAN_ERROR = re.compile(r"^(Fatal )?Error: (?P<what>[^\n]*)", re.MULTILINE)
+
+_INCLUDE = re.compile(r'(?:^[ \t]*#|`)[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+_WRITES = re.compile(
+    r'\$(?:dumpfile|writemem[bh])\s*\(\s*"[^"\n]*"'
+    r'|\$fopen\s*\(\s*"[^"\n]*"\s*(?:\)|,\s*"[wa][^"\n]*")'
+)
+"""Calls in Verilog that write a file; $fopen without a mode does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +57,7 @@ class SourceCode:
         own = PurePath(self.path).suffix
         if own in _SUFFIXES:
             return own
-        return {"c": ".c", "c++": ".cpp", "fortran": ".f90"}[self.language]
+        return _OWN_SUFFIX[self.language]
 
     @property
     def name(self) -> str:
@@ -59,7 +74,8 @@ class SourceCode:
         """How `file` becomes a library; the names of what it includes are written to `headers`."""
         folder = str(PurePath(self.path).parent) if self.path else "."
         language = ("-cpp", "-I", folder) if self.language == "fortran" else ("-iquote", folder)
-        made = ("-O3", "-march=native", "-fPIC", "-shared", *_DEFAULTS[self.language])
+        standard = ("-std=c++20",) if self.language == "c++" else ()
+        made = ("-O3", "-march=native", "-fPIC", "-shared", *standard)
         return (
             *(compiler, *made, *language, "-MMD", "-MF", headers),
             *(file, "-o", library, *self.flags),
@@ -72,15 +88,21 @@ def language_of(path: str) -> Language | None:
 
 
 def quoted_includes(text: str) -> list[str]:
-    """Names of the files that a source includes in quotes."""
-    return re.findall(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', text, re.MULTILINE)
+    """Names of the files that a source includes in quotes; `include is Verilog's."""
+    return _INCLUDE.findall(text)
+
+
+def quoted_words(text: str) -> list[str]:
+    """What Verilog has in quotes, in one line: names of files that it reads may be among them."""
+    return re.findall(r'"([^"\\\n]+)"', _WRITES.sub("", text))
 
 
 def first_error(said: str) -> str:
     """The first error line of a compiler, else the last line that it wrote."""
-    found = _ERROR.search(said)
-    if found:
+    if found := _POCL_ERROR.search(said) or _ERROR.search(said):
         return f"{found['where']}: {found['what']}"
+    if found := _NVRTC_ERROR.search(said):
+        return f"{found['where']}:{found['line']}: {found['what']}"
     what, where = _FORTRAN_ERROR.search(said), _FORTRAN_PLACE.search(said)
     if what and where:
         return f"{where['where']}: {what['what']}"
@@ -91,9 +113,14 @@ def first_error(said: str) -> str:
 
 def headers_of(rule: str) -> list[str]:
     """The files that a rule of make names, as -MMD writes it, but for the source itself."""
+    return files_of(rule)[1:]
+
+
+def files_of(rule: str) -> list[str]:
+    """The files that a rule of make names as what its targets are made of."""
     words = rule.replace("\\\n", " ").partition(": ")[2]
     names = re.findall(r"(?:\\ |\S)+", words)
-    return [name.replace("\\ ", " ") for name in names][1:]
+    return [name.replace("\\ ", " ") for name in names]
 
 
 def misses_c_abi(entry: str, symbols: bytes) -> str:
@@ -105,9 +132,11 @@ def misses_c_abi(entry: str, symbols: bytes) -> str:
     return ""
 
 
-def is_source_text(source: str) -> bool:
-    """Whether it is code, rather than a path: it has a line break, or a brace."""
-    return "\n" in source or "{" in source
+def is_source_text(source: str, language: Language | None = None) -> bool:
+    """Whether it is code, rather than a path: it has a line break, or a brace; in R also if it has
+    `<-` or `function(`."""
+    marks = ("\n", "{", "<-", "function(") if language == "r" else ("\n", "{")
+    return any(mark in source for mark in marks)
 
 
 def counted(words: Sequence[str]) -> str:

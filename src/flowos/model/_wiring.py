@@ -1,7 +1,7 @@
 """Checks of wiring: names, ports, command lines, and the arguments of a call."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from flowos.model._bodies import Command, Gang, In, Out, PortSpec, Python
@@ -216,3 +216,19 @@ def bind_arguments(
 def _counted(names: Sequence[str]) -> str:
     noun = "argument" if len(names) == 1 else "arguments"
     return f"{len(names)} {noun} ({', '.join(names)})" if names else "no arguments"
+
+
+def refuse_inner(calls: Sequence[Any], inputs: Iterable[Any], inside: Collection[object]) -> None:
+    """Raises WiringError if one of them is `inside` a flow that is used as a task."""
+    for call in reversed(calls):  # start with the last call: it is the one taken from inside
+        if call in inside:
+            raise WiringError(
+                f"task {call.task.name!r} is inside a flow that is used here as a task: "
+                "make its result an output of that flow"
+            )
+    for port in inputs:
+        if port in inside:
+            raise WiringError(
+                f"input {port.name!r} belongs to a flow that is used here as a task: "
+                f"make another with fo.flow_input({port.name!r}, ...)"
+            )

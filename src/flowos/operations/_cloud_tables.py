@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from flowos.drivers.allocators.slurm_power import read_node_names
 from flowos.model import Cloud, SettingsError
-from flowos.operations.settings_file import load_settings, settings_file
+from flowos.operations.settings_file import load_settings, settings_names
 
 RETRY_SECONDS = 300.0
 """Where no table says it."""
@@ -68,4 +68,4 @@ def stray_nodes(
 
 
 def _file() -> str:
-    return str(settings_file() or "no flowos.toml")
+    return settings_names() or "no flowos.toml"

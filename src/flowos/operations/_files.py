@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +19,12 @@ def path_complaint(given: object) -> str:
         text = ""
     good = isinstance(text, str) and text and "\0" not in text
     return "" if good else f"expected a path, given {brief_repr(given)}"
+
+
+def check_folder(folder: Path) -> None:
+    """Raises OSError if no file can be written into this folder, which may lack; leaves none."""
+    there = next(each for each in (folder, *folder.parents) if each.exists())
+    tempfile.TemporaryDirectory(prefix=".flowos-", dir=there).cleanup()
 
 
 def write_together(folder: Path, texts: Mapping[str, str]) -> tuple[Path, ...]:
@@ -58,6 +65,16 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
         if not special:
             with suppress(OSError):
                 part.unlink()
+
+
+def put_folder(new: Path, at: Path) -> None:
+    """A folder that is complete takes this path; what was there goes next to it as `before`.
+
+    Between two renamings there is none: file systems of networks exchange no folders.
+    """
+    if at.exists():
+        at.rename(new.with_name("before"))
+    new.rename(at)
 
 
 def _write_down(file: Path, text: str) -> None:

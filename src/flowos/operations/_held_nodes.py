@@ -33,7 +33,7 @@ def _deployed(pool: str, names: Sequence[str]) -> tuple[DeployedNode, ...]:
 
 def _on_waiting(on_progress: OnProgress) -> OnHoldEvent:
     def heard(event: HoldEvent) -> None:
-        if event.what == "waiting":
+        if event.what in ("waiting", "booting"):
             on_progress(Progress(doing=f"waits for nodes: {event.reason}"))
 
     return heard

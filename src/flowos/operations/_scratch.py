@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 
 from flowos.model import UsageError
+from flowos.operations._files import check_folder
 
 
 @contextmanager
@@ -25,8 +26,7 @@ def scratch_in(folder: PurePath) -> Iterator[str]:
 def check_out(out: Path) -> None:
     """Raises UsageError if the report's folder cannot be created or written; leaves no file."""
     try:
-        there = next(folder for folder in (out, *out.parents) if folder.exists())
-        tempfile.TemporaryDirectory(prefix=".flowos-", dir=there).cleanup()
+        check_folder(out)
     except OSError as error:
         raise UsageError(
             f"the report cannot be written to {out} ({error.strerror}): give another with --out"

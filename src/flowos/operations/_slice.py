@@ -3,16 +3,14 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from os import PathLike
-from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Any,
     Literal,
     NamedTuple,
-    TypedDict,
-    TypeVar,
     Unpack,
     overload,
 )
@@ -20,20 +18,17 @@ from typing import (
 from flowos.engine import Emit, Slice, SliceOptions, Workers, here, open_slice, remedy_of
 from flowos.model import Flow, OnProgress, Port, SliceRefused, brief_repr, flow_output
 from flowos.operations._answers import answer
-from flowos.operations._files import path_complaint
-from flowos.operations._process_record import listen, note
-from flowos.operations.environment import Word, environment
+from flowos.operations._process_record import listen
+from flowos.operations._slice_options import DEFAULTS, SliceKeywords, options_of
+from flowos.operations.environment import Word
 from flowos.operations.settings_file import know_fpgas
 
 if TYPE_CHECKING:  # a slice without a pool loads none of it
-    from flowos.engine import FlowSlice, HeldSlice, OnHoldEvent, ProgressWatch, Provider
+    from flowos.engine import FlowSlice, HeldSlice, OnHoldEvent, Provider
     from flowos.model import Ask, Pool, Topology
     from flowos.plan import NodeRange
 
-_WORKERS = ("thread", "process", "inline", "ray")
-_FUSE = ("chains", "none")
 Flowing = Flow | Port | Sequence[Port]
-T = TypeVar("T")
 _IDLE_SECONDS = 300.0
 _Devices = Mapping[str, int] | None
 _Nodes = int | tuple[int, int] | None
@@ -53,18 +48,7 @@ class _Asked(NamedTuple):
     devices: _Devices
     topology: "Topology | None"
     address: str | None
-
-
-class SliceKeywords(TypedDict, total=False):
-    """Keywords of every slice."""
-
-    cores: int | None
-    folder: str | PathLike[str] | None
-    fuse: Literal["chains", "none"]
-    emit: Emit | None
-    journal: str | PathLike[str] | None
-    log: str | PathLike[str] | None
-    progress: bool | OnProgress
+    kernel: str | None = None
 
 
 class PoolKeywords(SliceKeywords, total=False):
@@ -112,6 +96,7 @@ def slice_(  # noqa: PLR0913 - options, each by keyword
     journal: str | PathLike[str] | None = None,
     log: str | PathLike[str] | None = None,
     progress: bool | OnProgress = False,
+    engines: Sequence[str] | None = None,
     address: str | None = None,
     pool: str | None = None,
     nodes: int | tuple[int, int] | None = None,
@@ -129,26 +114,25 @@ def slice_(  # noqa: PLR0913 - options, each by keyword
 
     flow: from `flow_output`, or its ports; with a pool None, for `s.run(flow)`. env: of its tasks:
     None or "bare", an image (path or name, with @RUNTIME), an `environment`. workers: "thread" (the
-    default outside images); "process" (in an image its python3); "inline" in the calling thread;
-    "ray" in a Ray on the nodes, or that at address. cores: of a node, or all. folder: for files
-    that commands write; else `free` removes them. fuse: "chains" runs Python tasks that follow one
-    another as one, "none" each by itself. emit: called when stages start and end. journal: a folder
-    for results: killed programs go on. A task runs again if its code, what that names in your
-    modules, values, files, Python or image changed, not a clock or seed. log: a file for a line of
-    JSON per task. progress: True shows it on a terminal; or a function gets it. pool: one of
-    flowos.toml, or "local". nodes: how many of it, 1 by default; (LEAST, MOST): one more while work
-    waits, one less idle for idle_seconds (300). seconds: for how long at most. lease_seconds: how
-    long they outlive this program, for `fo.attach`. gpus, memory_bytes, devices ({"fpga": 1}): of
-    each node; else what tasks need. topology: nodes near each other ("pack"), on a "switch", or
-    "spread". requeue: what ran on a lost node runs again on another. on_event: gets what happens to
-    nodes. Raises SliceRefused, EnvironmentRefused, WiringError, ValueRefused, SettingsError.
+    default outside images), "process" (in an image its python3), "inline", "ray" (on the nodes, or
+    at address). cores: of a node, or all. folder: for files of commands; else `free` removes them.
+    fuse: "chains" of Python tasks run as one, or "none". emit: called when stages start and end.
+    journal: a folder for results: killed programs go on. log: a file of JSON lines, one a task.
+    progress: True, on a terminal, or a function. engines: of tasks by `either`. pool: of
+    flowos.toml, or "local". nodes: of it, 1 by default; (LEAST, MOST): one more while work waits,
+    one less idle for idle_seconds (300). seconds: at most. lease_seconds: after this program, for
+    `attach`. gpus, memory_bytes, devices ({"fpga": 1}): of each node; else what tasks need.
+    topology: "pack", "switch", "spread". requeue: what a lost node ran. on_event: gets events.
+    Raises SliceRefused, EnvironmentRefused, WiringError, ValueRefused, SettingsError.
+
+    >>> with fo.slice(fo.kernels.sort(fo.flow_input("x", fo.array(fo.int64)))) as s:
+    ...     s.run(np.array([3, 1, 2])), list(s.map([np.array([5, 4])]))
+    ([array([1, 2, 3])], [[array([4, 5])]])
     """
-    asked = _Asked(
-        nodes, idle_seconds, seconds, lease_seconds, gpus, memory_bytes, devices, topology, address
-    )
-    found = _pool(pool, workers, flow, asked)
+    held = (nodes, idle_seconds, seconds, lease_seconds, gpus, memory_bytes, devices, topology)
+    found = _pool(pool, workers, flow, asked := _Asked(*held, address))
     how = SliceKeywords(cores=cores, folder=folder, fuse=fuse, emit=emit, journal=journal, log=log)
-    options = slice_options(found, env, workers, {**how, "progress": progress})
+    options = slice_options(found, env, workers, {**how, "progress": progress, "engines": engines})
     return _made(found, flow, asked, options, on_event, requeue=requeue)
 
 
@@ -183,12 +167,7 @@ def slice_options(
 ) -> SliceOptions:
     """Of a slice of a pool, where keywords may be left away."""
     with _refused_where_short():
-        return _options(pool, env, workers, {**_DEFAULTS, **how})
-
-
-_DEFAULTS = SliceKeywords(
-    cores=None, folder=None, fuse="chains", emit=None, journal=None, log=None, progress=False
-)
+        return options_of(pool, env, workers, {**DEFAULTS, **how})
 
 
 @contextmanager
@@ -198,44 +177,6 @@ def _refused_where_short() -> Iterator[None]:
         yield
     except OSError as error:
         raise SliceRefused(f"slice: it cannot be opened: {error}{remedy_of(error)}") from error
-
-
-def _options(
-    pool: "Pool | None", env: Word, workers: Workers | None, how: SliceKeywords
-) -> SliceOptions:
-    return SliceOptions(
-        workers=_one_of("workers", workers, (None, *_WORKERS)),
-        env=environment(env if env is not None or pool is None else pool.env),
-        cores=_cores(how["cores"], pool),
-        folder=_absolute("folder", how["folder"]),
-        fuse=None if _one_of("fuse", how["fuse"], _FUSE) == "chains" else "none",
-        emit=how["emit"],
-        journal=_absolute("journal", how["journal"]),
-        log=_absolute("log", how["log"]),
-        progress=_watch(how["progress"]),
-        on_usage=partial(note, "local" if pool is None else pool.name),
-    )
-
-
-def _watch(progress: bool | OnProgress) -> "ProgressWatch | None":
-    if progress is False:
-        return None
-    if progress is not True and not callable(progress):
-        words = brief_repr(progress)
-        raise SliceRefused(f"slice: progress={words}; expected True, False or a function")
-    from flowos.engine import ProgressWatch
-    from flowos.operations._status_line import CalledProgress, shown_progress
-
-    sink = shown_progress() if progress is True else CalledProgress(progress)
-    return None if sink is None else ProgressWatch(sink)
-
-
-def _absolute(option: str, path: str | PathLike[str] | None) -> Path | None:
-    if path is None:
-        return None
-    if complaint := path_complaint(path):
-        raise SliceRefused(f"slice: {option}: {complaint}")
-    return Path(path).absolute()
 
 
 def _pool(name: str | None, workers: Workers | None, flow: object, asked: _Asked) -> "Pool | None":
@@ -269,8 +210,10 @@ def _held(
     requeue: bool,
 ) -> "HeldSlice":
     from flowos.engine import GrowingSlice, HeldSlice, RaySlice, ignore, provider_of
+    from flowos.operations._left_slices import freeing_left
     from flowos.operations._slice_record import RecordedProvider
 
+    asked, options = asked._replace(kernel=options.env.kernel), without_kernel(options)
     provider = RecordedProvider(provider_of(pool), str(options.log or ""))
     bounds, ask = _asked_of(provider, asked, flow)
     kind: Callable[..., HeldSlice] = HeldSlice
@@ -280,9 +223,16 @@ def _held(
         kind = partial(RaySlice, address=asked.address)
     elif bounds is not None:
         kind = partial(GrowingSlice, bounds=bounds)
-    held = kind(provider, ask, options, on_event or ignore, requeue=requeue)
+    on_event = on_event or ignore
+    on_event = freeing_left(on_event) if pool.kind == "slurm" else on_event
+    held = kind(provider, ask, options, on_event, requeue=requeue)
     provider.belongs_to(held)
     return held
+
+
+def without_kernel(options: SliceOptions) -> SliceOptions:
+    """Nodes have booted it when they are held."""
+    return replace(options, env=replace(options.env, kernel=""))
 
 
 def check_slice(flow: Flow, pool: str, **how: Any) -> None:
@@ -299,6 +249,7 @@ def _asked_of(
     provider: "Provider", asked: _Asked, flow: Flow | None
 ) -> "tuple[NodeRange | None, Ask]":
     bounds = _bounds(asked)
+    _refuse_kernel(provider.pool, asked)
     ask = _ask_for(provider, asked, flow)
     _refuse_short(provider.pool, ask, flow)
     return bounds, ask
@@ -346,9 +297,20 @@ def _ask(asked: _Asked, flow: Flow | None, choice: int) -> "Ask":
         count = 1 if asked.nodes is None or isinstance(asked.nodes, tuple | list) else asked.nodes
         each = _asked_of_each(asked, flow if asked.address is None else None, choice)
         times: Any = {"seconds": asked.seconds, "lease_seconds": asked.lease_seconds}
-        return Ask(nodes=count, **each, topology=asked.topology or "", **times)
+        return Ask(
+            nodes=count, **each, topology=asked.topology or "", kernel=asked.kernel or "", **times
+        )
     except (TypeError, ValueError) as error:
         raise SliceRefused(f"slice: {error}") from error
+
+
+def _refuse_kernel(pool: "Pool", asked: _Asked) -> None:
+    if asked.kernel and pool.kind != "slurm":
+        whose = f"the Ray at {asked.address}" if asked.address else f"pool {pool.name!r}"
+        raise SliceRefused(
+            f"slice: kernel={asked.kernel!r:.80}: {whose} ({pool.kind}) boots no nodes into a "
+            "kernel; a pool of kind slurm does"
+        )
 
 
 def _refuse_short(pool: "Pool", ask: "Ask", flow: Flow | None) -> None:
@@ -382,18 +344,3 @@ def _on(held: "HeldSlice", flow: Flow | None) -> "FlowSlice | HeldSlice":
     from flowos.engine import FlowSlice
 
     return FlowSlice(held, flow)
-
-
-def _cores(cores: int | None, pool: "Pool | None") -> int | None:
-    if cores is None:
-        return pool.cores if pool else None
-    if type(cores) is not int or cores < 1:
-        raise SliceRefused(f"slice: cores={brief_repr(cores)}; expected a positive int")
-    return cores
-
-
-def _one_of(name: str, given: T, known: Sequence[object]) -> T:
-    if given not in known:
-        words = ", ".join(str(each) for each in known if each is not None)
-        raise SliceRefused(f"slice: {name}={brief_repr(given)}; one of {words}")
-    return given

@@ -14,6 +14,7 @@ from flowos.model import (
     PaperSuite,
     Unmeasured,
     UsageError,
+    did_you_mean,
 )
 from flowos.operations.measure import (
     budget_seconds,
@@ -91,7 +92,8 @@ def figures_of(suite: PaperSuite, numbers: Sequence[str]) -> tuple[PaperFigure, 
     for given, number in zip(numbers, asked, strict=True):
         if number not in known:
             listed = ", ".join(figure.number for figure in suite.figures)
-            raise UsageError(f"suite {suite.name} has no figure {given!r}; it has {listed}")
+            near = did_you_mean(number, known)
+            raise UsageError(f"suite {suite.name} has no figure {given!r}; it has {listed}{near}")
     return tuple(f for number, f in known.items() if not asked or number in asked)
 
 

@@ -1,13 +1,12 @@
 """`flowos device`: which devices this machine has, and FPGAs loaded, verified and reset."""
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flowos.drivers import ToolStep, device_driver_named, misfit, read_bitstream
 from flowos.engine import HeldDevice, here, owner_words, state_of
-from flowos.model import Argv, Bitstream, DeviceError, DeviceState, Fpga, NodeDevice
+from flowos.model import Argv, Bitstream, DeviceError, DeviceState, Fpga, NodeDevice, did_you_mean
 from flowos.operations.settings_file import load_settings
 from flowos.plan import DevicePicture, choose_device
 
@@ -112,9 +111,8 @@ def _named(name: str) -> NodeDevice:
         found = {device.name: device for device in here().devices(_settings())}
     if name in found:
         return found[name]
-    near = difflib.get_close_matches(name, found, 1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(found)}"
-    raise DeviceError(f"no device {name!r}; {hint}")
+    hint = did_you_mean(name, found) or f"; there are {', '.join(found)}"
+    raise DeviceError(f"no device {name!r}{hint}")
 
 
 def _bitstream(file: Path) -> Bitstream:

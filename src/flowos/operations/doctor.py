@@ -1,11 +1,12 @@
 """`flowos doctor`: collects facts, asks the probes, tries the runtimes, and reports what works."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from flowos import engine
 from flowos.drivers import RUNTIMES, Runtime
-from flowos.model import Facts, MeasurementRequest
+from flowos.model import EngineMissing, Facts, MeasurementRequest
+from flowos.operations._extras import extras
 from flowos.operations._facts import facts, facts_on
 from flowos.operations._slice import slice_
 from flowos.probes import probes_for
@@ -28,8 +29,10 @@ def doctor(request: MeasurementRequest | None = None, pool: str = "") -> Diagnos
     """
     asked = request or MeasurementRequest()
     if not pool:
-        checks = (_energy(engine.here()), *_runtimes(engine.here()), *_left_alone())
-        return _diagnosis(facts(asked), asked, checks)
+        here, found = engine.here(), facts(asked)
+        bodies = (*engine_checks(found), _verilog(), _r())
+        checks = (_energy(here), *extras(), *bodies, *_runtimes(here), *_left_alone())
+        return _diagnosis(found, asked, checks)
     with slice_(pool=pool) as held:
         (node,) = held.held.nodes
         return _diagnosis(facts_on(node, asked), asked, tuple(_runtimes(node)))
@@ -60,6 +63,49 @@ def _energy(node: engine.Node) -> Check:
         says="no counter (RAPL) can be read, as in most virtual machines: no flop/J is shown",
         remedy="if there is one, as root: chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj",
     )
+
+
+def engine_checks(node: Facts) -> Iterator[Check]:
+    """What runs tasks in OpenCL; where there are GPUs, what compiles those in CUDA."""
+    devices = engine.opencl_devices
+    yield _engine("OpenCL", lambda: ", ".join(f"{n} ({about})" for n, about in devices().items()))
+    if node.gpus:
+        yield _engine("CUDA", lambda: f"NVRTC {engine.nvrtc_version()}")
+
+
+def _engine(name: str, ask: Callable[[], str]) -> Check:
+    try:
+        return Check(group="use", name=name, works=True, says=ask())
+    except EngineMissing as missing:
+        why, _, remedy = str(missing).rpartition(": ")
+        says = f"tasks of fo.{name.lower()} do not run: {why}"
+        return Check(group="use", name=name, works=False, says=says, remedy=remedy)
+
+
+def _verilog() -> Check:
+    """What `fo.hdl` and `fo.bitstream` need."""
+    missing, name = engine.hdl_packages(), "bodies in Verilog"
+    if not missing:
+        says = "simulated, and made bitstreams for boards with an iCE40"
+        return Check(group="use", name=name, works=True, says=says)
+    return Check(
+        group="use",
+        name=name,
+        works=False,
+        says="they are not simulated"
+        if "verilator" in missing
+        else "they are simulated; no bitstream is made of them",
+        remedy=f"as root: apt-get install {' '.join(missing)}",
+    )
+
+
+def _r() -> Check:
+    """What `fo.r` needs."""
+    package, name = engine.r_package(), "bodies in R"
+    if not package:
+        return Check(group="use", name=name, works=True, says="run by Rscript")
+    remedy = f"as root: apt-get install {package}"
+    return Check(group="use", name=name, works=False, says="there is no Rscript", remedy=remedy)
 
 
 def _left_alone() -> Iterator[Check]:

@@ -1,5 +1,6 @@
 """`fo.environment`: an environment from a word and options."""
 
+import re
 from collections.abc import Iterable, Mapping
 from os import PathLike, fspath
 from pathlib import Path, PurePath
@@ -23,10 +24,14 @@ def environment(
 
     word: "bare" or None, the path of an image, or (as text) its name in the image library; an
     image may be followed by @RUNTIME ("image.sqfs@podman"), where qemu boots it, with
-    @qemu:kernel=NAME,mem=1G. binds: SRC, "SRC:DST", "SRC:DST:ro", or
+    @qemu:kernel=NAME,mem=1G. "bare:kernel=NAME" or "image@bwrap:kernel=NAME", in a Slurm pool:
+    nodes that have booted it. binds: SRC, "SRC:DST", "SRC:DST:ro", or
     (SRC, DST) with "DST:ro" for read-only. devices: CDI names, as nvidia.com/gpu=0. variables: by
     name, or "NAME=VALUE".
     Raises EnvironmentRefused for an unknown image or runtime, or an invalid option.
+
+    >>> fo.environment("bare", variables={"OMP_NUM_THREADS": "1"}).variables
+    (('OMP_NUM_THREADS', '1'),)
     """
     base = word if isinstance(word, Environment) else _named(word, digest=True)
     return _completed(base, binds, devices, variables)
@@ -74,6 +79,24 @@ def _named(word: object, *, digest: bool) -> Environment:
             f"environment {_brief_repr(word)}: expected 'bare', or an image by its path or name"
         )
     given = word if isinstance(word, str) else fspath(Path(word).absolute())
+    given, kernel = _without_kernel(given)
+    return replace(_without_boot(given, digest=digest), kernel=kernel)
+
+
+def _without_kernel(word: str) -> tuple[str, str]:
+    """(the same, kernel) of IMAGE@RUNTIME:kernel=NAME, where a node of a pool is to boot it."""
+    name, found, kernel = word.rpartition(":kernel=")
+    if not found or name.rpartition("@")[2] in BOOTING or Path(word).exists():
+        return word, ""
+    if not name or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", kernel):
+        raise EnvironmentRefused(
+            f"environment {_brief_repr(word)}: kernel {kernel!r:.80}: expected letters, digits, "
+            "_.- (not first), behind bare or an image"
+        )
+    return name, kernel
+
+
+def _without_boot(given: str, *, digest: bool) -> Environment:
     name, runtime = _parted(given)
     runtime, _, options = runtime.partition(":")
     if name == "bare":

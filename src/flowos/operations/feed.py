@@ -227,6 +227,14 @@ def serve_metrics(at: str, *feeds: Feed, anywhere: bool = False) -> MetricsServe
     at: HOST:PORT, on loopback unless `anywhere` is set. Port 0 takes a free one; see the result's
     `at`. Raises UsageError for an invalid address, FlowosError if it is in use or the package
     prometheus_client is missing.
+
+    >>> np.save("tokens.npy", np.arange(12, dtype=np.int32))
+    >>> feed = fo.Feed("tokens.npy", batch_size=2, length=3)
+    >>> server = fo.serve_metrics("127.0.0.1:0", feed)
+    >>> server.at.host
+    '127.0.0.1'
+    >>> server.close(), feed.close()
+    (None, None)
     """
     return MetricsServer(at, FeedCollector(feeds), anywhere=anywhere)
 

@@ -12,6 +12,7 @@ import math
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,14 @@ _LISTS = "expected numbers in nested lists of equal lengths as JSON, or a .npy f
 _TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RanFlow:
+    """Outputs by name, of those that are published the path. failed: why others are not."""
+
+    outputs: Mapping[str, object]
+    failed: tuple[str, ...] = ()
+
+
 def run_flow(
     flow: Flow,
     given: Sequence[str],
@@ -50,36 +59,46 @@ def run_flow(
     *,
     on_note: Callable[[str], None],
     **how: Any,
-) -> dict[str, object]:
-    """Run the flow once on a slice of this node, or of a pool, return its outputs by name.
+) -> RanFlow:
+    """Run the flow once on a slice of this node, or of a pool.
 
-    given: NAME=VALUE for each input. places: of outputs that are published, whose path is returned
-    instead. on_note: called with each of the slice's notes. Raises UsageError for an invalid value,
-    and what `fo.slice`, `run` and `fo.publish` raise.
+    given: NAME=VALUE for each input. places: of outputs that are published. on_note: called with
+    each of the slice's notes. Raises UsageError for an invalid value, and what `fo.slice` and `run`
+    raise.
     """
     from flowos.operations._slice import slice_
     from flowos.operations.publish import publish
 
     values = read_values(flow, given)
+    failed: list[str] = []
     with slice_(flow, env, **how) as on:
         results = on.run(**values)
         outputs = dict(zip((p.name for p in flow.task.outputs), results, strict=True))
         for name, place in (places or {}).items():
-            publish(outputs[name], place)
-            outputs[name] = place
+            try:
+                publish(outputs[name], place)
+            except FlowosError as error:  # no reason to lose what the run has made
+                failed.append(str(error))
+            else:
+                outputs[name] = place
     for note in on.notes:
         on_note(note)
-    return outputs
+    return RanFlow(outputs=outputs, failed=tuple(failed))
 
 
 def read_places(flow: Flow, given: Sequence[str]) -> dict[str, Path]:
-    """Where outputs are to be published. Raises UsageError if one is no output of the flow."""
-    names = [port.name for port in flow.task.outputs]
+    """Where outputs are to be published. Raises UsageError if one is no output of the flow, or
+    cannot be written there."""
+    from flowos.operations.publish import place_complaint
+
+    kinds = {port.name: port.type for port in flow.task.outputs}
     places: dict[str, Path] = {}
     for word in given:
         name, _, path = word.partition("=")
-        if name not in names or not path:
-            raise UsageError(f"--out {word}: expected OUTPUT=PATH; outputs: {', '.join(names)}")
+        if name not in kinds or not path:
+            raise UsageError(f"--out {word}: expected OUTPUT=PATH; outputs: {', '.join(kinds)}")
+        if complaint := place_complaint(kinds[name], Path(path)):
+            raise UsageError(f"--out {word}: {complaint}")
         places[name] = Path(path)
     return places
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from flowos.model import Case, Run, Sample, StoreError, UsageError, Verdict
+from flowos.model import Case, Run, Sample, StoreError, UsageError, Verdict, did_you_mean
 from flowos.operations._files import replaced
 from flowos.operations.measure import OUT_OF_TIME, as_planned, book_of, with_time_to_tell
 from flowos.plan import Numbers, by_probe, compare, limits_for, side_by_side
@@ -68,9 +68,10 @@ def compared(
     samples = as_planned(run, measured)
     levels = _levels(samples)
     if axis not in levels:
-        raise UsageError(f"run {run.id} has no axis {axis!r}; it has {', '.join(levels) or 'none'}")
+        known = f"{', '.join(levels) or 'none'}{did_you_mean(axis, levels)}"
+        raise UsageError(f"run {run.id} has no axis {axis!r}; it has {known}")
     if base and base not in levels[axis]:
-        known = ", ".join(levels[axis])
+        known = f"{', '.join(levels[axis])}{did_you_mean(base, levels[axis])}"
         raise UsageError(f"axis {axis!r} of run {run.id} has no level {base!r}; it has {known}")
     base = base or levels[axis][0]
     found = compare(

@@ -10,9 +10,13 @@ from pathlib import Path
 from flowos.drivers.images.kernel import UnpackedKernel, cpio, read_kernel_package
 from flowos.engine import here
 from flowos.model import EnvironmentRefused, LinuxKernel, UsageError, to_plain
+from flowos.operations._files import put_folder
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 _FOLDER, _FILE = 0o040755, 0o100644
+
+VMLINUZ, NODE_MODULES = "vmlinuz", "node.cpio"
+"""Files of a kernel of the library that nodes boot; an older FlowOS wrote none."""
 
 
 def add_kernel(
@@ -46,12 +50,18 @@ def kernels() -> tuple[LinuxKernel, ...]:
 
 def remove_kernel(name: str, *, dry_run: bool = False) -> LinuxKernel:
     """Raises EnvironmentRefused if there is none of this name."""
+    kernel = kernel_named(name)
+    if not dry_run:
+        shutil.rmtree(here().kernels_folder() / name)
+    return kernel
+
+
+def kernel_named(name: str) -> LinuxKernel:
+    """Raises EnvironmentRefused if the library has none of this name."""
     found = {kernel.name: kernel for kernel in kernels()}
     if name not in found:
         known = ", ".join(found) or "none"
         raise EnvironmentRefused(f"no kernel {name!r}; known are {known}")
-    if not dry_run:
-        shutil.rmtree(here().kernels_folder() / name)
     return found[name]
 
 
@@ -82,16 +92,16 @@ def _kept(kernel: LinuxKernel, unpacked: UnpackedKernel) -> LinuxKernel:
         new = Path(made) / kernel.name
         new.mkdir()
         (new / "image").write_bytes(unpacked.image)
-        (new / "modules.cpio").write_bytes(_modules(unpacked))
+        (new / "modules.cpio").write_bytes(_modules(unpacked.modules))
+        (new / VMLINUZ).write_bytes(unpacked.vmlinuz)
+        (new / NODE_MODULES).write_bytes(_modules(unpacked.node_modules))
         (new / "kernel.json").write_text(json.dumps(to_plain(kernel)))
-        if at.exists():
-            at.rename(Path(made) / "before")
-        new.rename(at)
+        put_folder(new, at)
     return kernel
 
 
-def _modules(unpacked: UnpackedKernel) -> bytes:
+def _modules(modules: Iterable[tuple[str, bytes]]) -> bytes:
     """flowos-init loads them in the order of their names."""
-    named = enumerate(unpacked.modules)
+    named = enumerate(modules)
     files = [(f"modules/{n:02}-{name}.ko", _FILE, content) for n, (name, content) in named]
     return cpio([("modules", _FOLDER, b""), *files])

@@ -10,11 +10,13 @@ from flowos.model import (
     PoolStorage,
     PoolUser,
     Promise,
+    UsageError,
     VmSize,
 )
 from flowos.operations.environment import environment
 from flowos.operations.pool_storage import storage_of
-from flowos.operations.settings_file import NAME, load_settings, settings_file
+from flowos.operations.settings import no_pool
+from flowos.operations.settings_file import NAME, load_settings, settings_names
 from flowos.operations.vm_sizes import size_of
 
 
@@ -36,12 +38,18 @@ class PoolState:
     promises: tuple[tuple[str, tuple[Promise, ...]], ...] = ()
 
 
-def pools(*, check: bool = False, url: str | None = None) -> tuple[PoolState, ...]:
-    """The pools of the settings. check: query the nodes of each. url: of the store, which has what
-    was measured of their storage."""
-    found, file = load_settings(), str(settings_file() or NAME)
+def pools(
+    name: str | None = None, *, check: bool = False, url: str | None = None
+) -> tuple[PoolState, ...]:
+    """The pools of the settings. name: of one alone. check: query the nodes of each. url: of the
+    store, which has what was measured of their storage. Raises UsageError if none has the name.
+    """
+    found, file = load_settings(), settings_names() or NAME
     here().know_fpgas(found.fpgas)
-    states = (PoolState(pool=pool, size=size_of(pool, found.sizes, file)) for pool in found.pools)
+    known = [pool for pool in found.pools if name in (None, pool.name)]
+    if name is not None and not known:
+        raise UsageError(no_pool(name, [pool.name for pool in found.pools]))
+    states = (PoolState(pool=pool, size=size_of(pool, found.sizes, file)) for pool in known)
     return tuple(_checked(state, url) if check else state for state in states)
 
 

@@ -12,19 +12,42 @@ from pathlib import Path
 from typing import Any
 
 from flowos.engine import NoDigest, copy_file, file_digest
-from flowos.model import StoreError, ValueRefused, brief_repr, to_json
-from flowos.operations._files import path_complaint
+from flowos.model import (
+    Array,
+    Complex,
+    DictOf,
+    Floating,
+    Integer,
+    ListOf,
+    PortType,
+    StoreError,
+    TupleOf,
+    ValueRefused,
+    bool_,
+    brief_repr,
+    bytes_,
+    str_,
+    to_json,
+)
+from flowos.operations._files import check_folder, path_complaint
+
+_NUMBERS, _NESTED = (".npy", ".json"), (".json",)
 
 
 def publish(value: object, path: str | PathLike[str]) -> bool:
     """Write an output to a path; whether that was needed: not if the same is there.
 
     value: a file or folder (a `Path`) is copied with its permissions; a text and bytes are written
-    as they are; a NumPy array to NAME.npy; to NAME.json any of text, numbers, lists, dictionaries
-    and arrays, where null is a number that is infinite or none.
+    as they are; a NumPy array or a number to NAME.npy; to NAME.json any of text, numbers, lists,
+    dictionaries and arrays, where null is a number that is infinite or none.
     Folders are made where they lack. The file gets its name once it is complete, so that a reader
     never sees half of it. Raises ValueRefused for a value that cannot be written to a file of this
     name, StoreError if there is no way to write there.
+
+    >>> fo.publish({"mean": 0.5, "counts": np.array([1, 2])}, "out/result.json")
+    True
+    >>> fo.publish({"mean": 0.5, "counts": np.array([1, 2])}, "out/result.json")
+    False
     """
     if complaint := path_complaint(path):
         raise ValueRefused(f"publish: {complaint}")
@@ -32,6 +55,42 @@ def publish(value: object, path: str | PathLike[str]) -> bool:
     if isinstance(given, Path) and not given.exists():
         raise ValueRefused(f"publish: expected a file, nothing is at {given}")
     return _put(Path(os.path.realpath(path)), given)  # a link stays, and leads to the new file
+
+
+def place_complaint(kind: PortType, path: Path) -> str:
+    """Why no value of this type can be published there, "" if one may be; leaves no file."""
+    complaint = path_complaint(path) or _name_complaint(kind, path)
+    if complaint:
+        return complaint
+    target = Path(os.path.realpath(path))
+    try:
+        if target.is_dir() and (kind in (str_, bytes_) or _suffixes(kind)):
+            return "a folder is there, and the output is a file"
+        if target.exists() and not target.is_dir() and not target.is_file():
+            return "it is no regular file"
+        check_folder(target.parent)
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def _name_complaint(kind: PortType, path: Path) -> str:
+    if kind == bytes_:
+        return "bytes have no form in JSON: use another name" if path.suffix == ".json" else ""
+    suffixes = _suffixes(kind)
+    if not suffixes or path.suffix in suffixes:
+        return ""
+    return f"it is {kind}: use a name that ends in {' or '.join(suffixes)}"
+
+
+def _suffixes(kind: PortType) -> tuple[str, ...]:
+    """None for what a name with any may be of."""
+    if isinstance(kind, (ListOf, TupleOf, DictOf)):
+        return _NESTED
+    if isinstance(kind, Complex) or (isinstance(kind, Array) and "complex" in (kind.dtype or "")):
+        return (".npy",)
+    numbers = kind == bool_ or isinstance(kind, (Integer, Floating, Array))
+    return _NUMBERS if numbers else ()
 
 
 def _put(target: Path, given: Path | bytes) -> bool:
@@ -101,12 +160,12 @@ def _content(value: Any, target: Path) -> bytes:
         return value
     if isinstance(value, str):
         return _utf8(value, target)
-    if _is_array(value) and target.suffix == ".npy":
+    numbers = _is_array(value) or isinstance(value, (int, float, complex))
+    if numbers and target.suffix == ".npy":
         return _npy(value, target)
-    suffixes = ".npy or .json" if _is_array(value) else ".json"
     raise ValueRefused(
         f"publish: {brief_repr(value)} cannot be written to {target.name}: "
-        f"use a name that ends in {suffixes}"
+        f"use a name that ends in {' or '.join(_NUMBERS if numbers else _NESTED)}"
     )
 
 

@@ -25,12 +25,13 @@ from flowos.engine import PageAnswer, PageRequest, PageServer
 from flowos.model import FlowosError, ListedRun, Process, SliceRecord, StoreError, UsageError
 from flowos.operations import processes, slices, stored_runs
 from flowos.operations.measure import book_of
-from flowos.operations.settings_file import load_settings, settings_file
+from flowos.operations.settings_file import load_settings, settings_files, settings_names
 from flowos.operations.task_log import read_log
 from flowos.report import html, timeline_html
 from flowos.report.site import (
+    CURVES_SCRIPT,
     FOLLOWED,
-    SCRIPT,
+    LIVE_SCRIPT,
     SERVED,
     ListPart,
     Overview,
@@ -47,6 +48,7 @@ from flowos.store import Store, file_stamp, open_store
 
 T = TypeVar("T")
 
+_SCRIPTS = {"/live.js": LIVE_SCRIPT, "/curves.js": CURVES_SCRIPT}
 _ROWS, _FIRST_ROWS = 50, 10
 _KEPT_PAGES = 16
 _MAX_DRAWN_BYTES = 2_000_000
@@ -124,8 +126,8 @@ class Site:
 
     def answer(self, request: PageRequest) -> PageAnswer:
         """What this address shows now; 304 if the client has that."""
-        if request.path == "/live.js":
-            return PageAnswer(body=SCRIPT.encode(), kind="text/javascript; charset=utf-8")
+        if script := _SCRIPTS.get(request.path):
+            return PageAnswer(body=script.encode(), kind="text/javascript; charset=utf-8")
         try:
             answer = self._newest(request.path, _part_of(request))
         except _NotHereError as error:
@@ -294,7 +296,7 @@ def _size(path: Path) -> int:
 
 
 def _pools(_: _Asked) -> _Shown:
-    return _Shown(pools_html(load_settings().pools, str(settings_file() or ""), _not_over()))
+    return _Shown(pools_html(load_settings().pools, settings_names(), _not_over()))
 
 
 def _not_over() -> tuple[SliceRecord, ...]:
@@ -302,8 +304,8 @@ def _not_over() -> tuple[SliceRecord, ...]:
 
 
 def _settings_stamp() -> object:
-    file = settings_file()
-    return file, file and _state_of(file), processes.stamp(), slices.stamp()
+    files = tuple((file, _state_of(file)) for file in settings_files())
+    return files, processes.stamp(), slices.stamp()
 
 
 def _part_of(request: PageRequest) -> int:

@@ -1,32 +1,49 @@
 """The page of flowos.toml, and which pool a name is."""
 
-import difflib
-from dataclasses import MISSING, fields
+import os
+from collections.abc import Collection
+from dataclasses import MISSING, dataclass, fields
 
 from flowos.model import (
     Pool,
     Price,
+    SaidSetting,
     SliceRefused,
     StorageTier,
     cloud_fields,
+    did_you_mean,
     fpga_fields,
+    merged,
     pool_fields,
+    read_layers,
+    said_settings,
     size_fields,
+    unused_variables,
 )
-from flowos.operations.settings_file import NAME, load_settings, settings_file
+from flowos.operations.settings_file import (
+    NAME,
+    load_settings,
+    settings_layers,
+    settings_names,
+)
 
 _PAGE = """\
 # flowos.toml
 
 `flowos.toml` defines the pools of your nodes, and the clouds that a Slurm cluster's machines come
-from. FlowOS reads the first of these files that exists:
+from. Each key has the value that the first of these says:
 
-1. the file named by `FLOWOS_CONFIG`,
-2. `flowos.toml` in the current folder,
-3. `$XDG_CONFIG_HOME/flowos/flowos.toml`, or `~/.config/flowos/flowos.toml`.
+1. the command line: `flowos --set pools.local.cores=2 COMMAND`,
+2. the variable of its name: `FLOWOS_POOLS_LOCAL_CORES=2`, with `_` for each sign that is no
+   letter or digit, of a table that a file has, or of `local`,
+3. `flowos.toml` in the current folder,
+4. `$XDG_CONFIG_HOME/flowos/flowos.toml`, or `~/.config/flowos/flowos.toml`.
 
-Without a file there is one pool, `local`: this machine. `flowos pools` shows the settings, `flowos
-pools --check` queries the nodes of each pool, `flowos pools --schema` prints a JSON Schema.
+A file that the variable `FLOWOS_CONFIG` names is read in place of both files. `flowos config`
+shows each value and where it comes from, with `--all` the defaults too.
+
+Without a file there is one pool, `local`: this machine. `flowos pools` shows the pools, `flowos
+pools --check` queries the nodes of each, `flowos pools --schema` prints a JSON Schema of the file.
 
 ```toml
 [pools.local]
@@ -115,14 +132,38 @@ board = "ulx3s"
 """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsInForce:
+    """What counts. files: their names. unused_variables: named as settings, of none there is."""
+
+    files: str
+    said: tuple[SaidSetting, ...]
+    unused_variables: tuple[str, ...]
+
+
+def settings_in_force(*, defaults: bool = False) -> SettingsInForce:
+    """Raises SettingsError for a mistake. defaults: with those of what the tables leave out."""
+    layers = settings_layers()
+    read_layers(layers)
+    return SettingsInForce(
+        files=settings_names(),
+        said=tuple(said_settings(merged(layers), defaults=defaults)),
+        unused_variables=unused_variables(os.environ, merged(layers)),
+    )
+
+
 def pool_named(name: str) -> Pool:
     """A pool by name. Raises SliceRefused if there is none, SettingsError for a mistake."""
     pools = {pool.name: pool for pool in load_settings().pools}
     if name in pools:
         return pools[name]
-    near = difflib.get_close_matches(name, pools, 1)
-    hint = f"; did you mean {near[0]!r}?" if near else f"; its pools are {', '.join(pools)}"
-    raise SliceRefused(f"slice: no pool {name!r} in {settings_file() or NAME}{hint}")
+    raise SliceRefused(f"slice: {no_pool(name, pools)}")
+
+
+def no_pool(name: str, pools: Collection[str]) -> str:
+    """The complaint; pools: their names."""
+    hint = did_you_mean(name, pools) or f"; its pools are {', '.join(pools)}"
+    return f"no pool {name!r} in {settings_names() or NAME}{hint}"
 
 
 def settings_page() -> str:

@@ -1,4 +1,7 @@
-"""`flowos.toml`: where it is searched, and its contents. Loads nothing that others do not need."""
+"""`flowos.toml`: where it is searched, what counts before it, and its contents.
+
+Loads nothing that others do not need.
+"""
 
 import os
 from dataclasses import replace
@@ -6,22 +9,44 @@ from os.path import isfile, lexists
 from pathlib import Path
 from stat import S_ISREG
 
-from flowos.model import Flow, Settings, SettingsError, read_settings
+from flowos.model import (
+    Flow,
+    Settings,
+    SettingsError,
+    SettingsLayer,
+    Task,
+    file_layer,
+    merged,
+    options_layer,
+    read_layers,
+    variables_layer,
+)
 
 NAME = "flowos.toml"
+SET = "FLOWOS_SET"
+"""What `flowos --set` was given, a line each: processes that a command starts know it too."""
 
 
-def settings_file() -> Path | None:
-    """The file that is used. Raises SettingsError if its name is of something else."""
+def settings_files() -> tuple[Path, ...]:
+    """Those that are used, each counts before those before it: one's own, the folder's; or the one
+    that FLOWOS_CONFIG names. Raises SettingsError if such a name is of something else."""
     if named := os.environ.get("FLOWOS_CONFIG", ""):
         _check_named(Path(named))
-        return Path(named)
-    for file in (Path(NAME), _own_file()):
-        if lexists(file):
-            if not isfile(file):  # noqa: PTH113 - which never fails
-                raise SettingsError(f"{file}: it is no file that can be read: rename or remove it")
-            return file
-    return None
+        return (Path(named),)
+    return tuple(file for file in (_own_file(), Path(NAME)) if _is_there(file))
+
+
+def settings_names() -> str:
+    """Of the files, for a message; "" without one."""
+    return " and ".join(map(str, reversed(settings_files())))
+
+
+def _is_there(file: Path) -> bool:
+    if not lexists(file):
+        return False
+    if not isfile(file):  # noqa: PTH113 - which never fails
+        raise SettingsError(f"{file}: it is no file that can be read: rename or remove it")
+    return True
 
 
 def _check_named(file: Path) -> None:
@@ -35,40 +60,54 @@ def _check_named(file: Path) -> None:
         raise SettingsError(f"FLOWOS_CONFIG={file}: it is no file; name one, as {file / NAME}")
 
 
+def settings_layers() -> tuple[SettingsLayer, ...]:
+    """Of files, of FLOWOS_* variables, of `flowos --set`: each counts before those before it."""
+    files = merged([file_layer(_text(file), str(file)) for file in settings_files()])
+    options = options_layer(os.environ.get(SET, "").splitlines())
+    return files, variables_layer(os.environ, files), options
+
+
 def load_settings() -> Settings:
-    """The settings of the file, or the defaults. Raises SettingsError for a mistake in it.
+    """The settings, or the defaults. Raises SettingsError for a mistake in them.
 
     A pool whose nodes are of a known size has the price of that size, if it says none itself.
     """
-    file = settings_file()
-    if file is None:
-        return Settings()
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise SettingsError(f"{file}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise SettingsError(f"{file}: it is no UTF-8 text (byte {error.start})") from error
-    found = read_settings(text, str(file))
+    found = read_layers(settings_layers())
     if not any(pool.size for pool in found.pools):
         return found
     from flowos.operations.vm_sizes import with_its_price  # most programs need no catalogue
 
-    pools = tuple(with_its_price(pool, found.sizes, str(file)) for pool in found.pools)
+    names = settings_names() or NAME
+    pools = tuple(with_its_price(pool, found.sizes, names) for pool in found.pools)
     return replace(found, pools=pools)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SettingsError(f"{file}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{file}: it is no UTF-8 text (byte {error.start})") from error
 
 
 def know_fpgas(flow: Flow | None = None) -> None:
     """Slices on this machine may need those of the settings. Raises SettingsError for a mistake.
 
-    flow: the settings are read only if one of its tasks needs devices.
+    flow: the settings are read only if one of its tasks needs devices, or is in Verilog.
     """
     from flowos.engine import here  # most commands need no settings of devices
     from flowos.plan import tasks_within
 
     tasks = () if flow is None else tasks_within(flow)
-    if flow is None or any(each.devices for task in tasks for each in task.needs.choices):
+    if flow is None or any(map(_may_need_fpgas, tasks)):
         here().know_fpgas(load_settings().fpgas)
+
+
+def _may_need_fpgas(task: Task) -> bool:
+    bodies = getattr(task.body, "bodies", (task.body,))
+    in_verilog = any(getattr(body, "engine", "") == "hdl" for body in bodies)
+    return in_verilog or any(each.devices for each in task.needs.choices)
 
 
 def _own_file() -> Path:

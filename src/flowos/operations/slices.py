@@ -1,11 +1,13 @@
 """`flowos slice`: the slices of pools, of programs that run and of those that are over.
 
 What programs wrote of theirs (see `_slice_record`) is moved into the store once all is over. Of a
-program that was killed, the resource manager is asked what became of its jobs.
+program that was killed, the resource manager is asked what became of its jobs, and what it holds
+still is freed.
 """
 
 import difflib
 import json
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -252,6 +254,7 @@ def plain_slice(record: SliceRecord) -> dict[str, Any]:
         **to_json(record),
         "waited_seconds": record.waited_seconds(now),
         "waits": waits,
+        "booted_seconds": record.booted_seconds(now),
         "node_seconds": record.node_seconds(now),
         "core_seconds": record.core_seconds(now),
         "gpu_seconds": record.gpu_seconds(now),
@@ -327,6 +330,21 @@ def _left(record: SliceRecord, at: float) -> SliceRecord:
         why += f", and its lease of {lease:g} s"
     end: SliceState = "lost" if lease is None else "over"
     return record.over(end, SliceEvent(at=at, what="ended", reason=why))
+
+
+def free_left() -> None:
+    """End the jobs that programs of this machine have left to Slurm, for no process of theirs.
+
+    Keepers do so, but for those that are killed when srun is gone too. A program of another machine
+    may seem to be gone.
+    """
+    for record in (each for path in _files() for each in _settled(path)):
+        if record.kind != "slurm" or record.is_over or is_running(record.process):
+            continue
+        with suppress(StoreError, SliceRefused):
+            here = process(record.process).host == os.uname().nodename
+            if here and record.ask.lease_seconds is None:
+                engine.cancel_slurm_jobs(record.id, len(record.jobs))
 
 
 def _end_of(id: str) -> str:

@@ -19,6 +19,7 @@ from flowos.model import (
     SuiteStep,
     Unmeasured,
     UsageError,
+    did_you_mean,
 )
 from flowos.operations._facts import facts, facts_on
 from flowos.operations._files import write_together
@@ -81,7 +82,8 @@ class SuiteResult:
 def suite_named(name: str) -> PaperSuite:
     """Raises UsageError for another name than those of papers."""
     if name not in SUITES:
-        raise UsageError(f"no suite is called {name!r}; the suites are {', '.join(SUITES)}")
+        known = f"the suites are {', '.join(SUITES)}{did_you_mean(name, SUITES)}"
+        raise UsageError(f"no suite is called {name!r}; {known}")
     return SUITES[name]
 
 

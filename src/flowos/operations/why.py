@@ -1,6 +1,5 @@
 """`flowos why`: why a slice, a program or a task does not run."""
 
-import difflib
 import json
 import time
 from collections.abc import Iterable
@@ -8,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flowos import engine
-from flowos.model import SliceRecord, SliceRefused, StoreError, WaitingTask
+from flowos.model import SliceRecord, SliceRefused, StoreError, WaitingTask, did_you_mean
 from flowos.operations._process_record import folder
 from flowos.operations.processes import is_process, process
 from flowos.operations.slices import slices
@@ -43,6 +42,8 @@ def _of_slice(record: SliceRecord) -> WhyAnswer:
     elif record.state == "held":
         names = ", ".join(node.name for node in record.nodes if node.until is None)
         lines = [f"it does not wait: {record.process} holds {names}"]
+    elif record.events and record.events[-1].what == "booting":
+        lines = [f"booting since {record.booted_seconds(now):.1f} s: {record.why}"]
     else:
         lines = [f"it waits since {record.waited_seconds(now):.1f} s", *_waits(record)]
     return WhyAnswer(of=record.id, lines=tuple(lines))
@@ -77,9 +78,9 @@ def _of_task(name: str, ids: list[str]) -> tuple[WhyAnswer, ...]:
     if found:
         return found
     there = {part for tasks in every.values() for task in tasks for part in task.task.split(" .. ")}
-    near = difflib.get_close_matches(name, [*there, *ids], 1)
-    hint = f"did you mean {near[0]!r}?" if near else f"tasks: {', '.join(sorted(there)) or 'none'}"
-    raise StoreError(f"no slice, program or task {name!r} runs or waits; {hint}")
+    tasks = f"; tasks: {', '.join(sorted(there)) or 'none'}"
+    hint = did_you_mean(name, (*there, *ids)) or tasks
+    raise StoreError(f"no slice, program or task {name!r} runs or waits{hint}")
 
 
 def _fifos() -> list[Path]:

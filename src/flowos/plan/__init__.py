@@ -9,11 +9,13 @@ _PARTS = {
     "_baseline_numbers": "CHECK_ERROR MAX_TOLERANCE MIN_RUNS baseline_numbers tolerance_with",
     "_change_points": "CHANGE_ERROR MIN_HISTORY NumberChange NumberHistory number_changes",
     "_repeated": "MachineRun",
+    "_residence": "with_resident_arrays",
     "_slow_machines": "MIN_MACHINES SLOW_ERROR SlowMachine SlowMachines slow_machines",
     "_compare": "compare",
     "_choices": "most_choices with_needs",
     "_deployments": "DeploymentSpread spreads",
     "_devices": "DevicePicture choose_device",
+    "_engines": "TRIES Engines TriedEngines next_engines planned",
     "_intervals": "wilson",
     "_sample_size": "rounds_to_tell",
     "_machines": "ORPHAN_SECONDS left_over next_try nonce_at orphans superseded without_machine",
@@ -80,6 +82,13 @@ if TYPE_CHECKING:
         DevicePicture as DevicePicture,
         choose_device as choose_device,
     )
+    from flowos.plan._engines import (
+        TRIES as TRIES,
+        Engines as Engines,
+        TriedEngines as TriedEngines,
+        next_engines as next_engines,
+        planned as planned,
+    )
     from flowos.plan._intervals import (
         wilson as wilson,
     )
@@ -127,6 +136,9 @@ if TYPE_CHECKING:
     from flowos.plan._regimes import (
         Regimes as Regimes,
         regimes as regimes,
+    )
+    from flowos.plan._residence import (
+        with_resident_arrays as with_resident_arrays,
     )
     from flowos.plan._rounds import (
         judged as judged,

@@ -28,7 +28,7 @@ class NodeRange:
             )
         seconds = self.idle_seconds
         if type(seconds) not in (int, float) or not 0 < seconds < _MAX_SECONDS:
-            raise ValueError(f"idle_seconds={seconds!r}; expected a number above 0")
+            raise ValueError(f"idle_seconds={seconds!r}; expected a finite number above 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

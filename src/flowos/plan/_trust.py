@@ -177,19 +177,20 @@ def _load(state: MachineState, limits: NoiseThresholds) -> str | None:
 
 
 _RULES: tuple[Callable[[MachineState, NoiseThresholds], str | None], ...] = (
-    _clock,
-    _add_imul,
-    _scaling,
     _starved,
-    _steal,
     _others,
     _throttled,
-    _heat,
     _others_disk,
     _io_pressure,
     _memory_pressure,
     _load,
+    _heat,
+    _steal,
+    _clock,
+    _add_imul,
+    _scaling,
 )
+"""First what a person can end, then what the host does, then what only shows by its effect."""
 
 
 def _above(value: float | None, limit: float | None) -> bool:

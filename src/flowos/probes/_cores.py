@@ -76,3 +76,8 @@ def library_threads(number: str) -> Pairs:
 
 def counted(number: str, noun: str) -> str:
     return f"{number} {noun}" if number == "1" else f"{number} {noun}s"
+
+
+def doubled(most: int) -> tuple[int, ...]:
+    """1, 2, 4 .. most."""
+    return tuple(sorted({2**i for i in range(most.bit_length())} | {most}))

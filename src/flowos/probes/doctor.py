@@ -1,7 +1,7 @@
 """What can be measured and used on a node; for the rest the reason, and the command to fix it."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from flowos.model import Facts, MeasurementRequest, Tried, Unmeasured
@@ -48,12 +48,15 @@ def can_measure(checks: Sequence[Check]) -> bool:
 
 
 def _asked(probe: Probe, facts: Facts, request: MeasurementRequest) -> Check:
-    cases = probe.cases(facts, request)
+    cases, by_name = probe.cases(facts, request), ""
+    if cases == ():
+        cases = probe.cases(facts, replace(request, probes=(probe.name,)))
+        by_name = f", by name (--only {probe.name})"
     if isinstance(cases, Unmeasured):
         remedy = _worded_for_here(cases, facts)
         says = cases.reason
         return Check(group="measure", name=probe.name, works=False, says=says, remedy=remedy)
-    says = f"{probe.info.title}: {_count(len(cases), 'case')}"
+    says = f"{probe.info.title}: {_count(len(cases), 'case')}{by_name}"
     return Check(group="measure", name=probe.name, works=True, says=says)
 
 

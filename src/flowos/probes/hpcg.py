@@ -13,6 +13,7 @@ from flowos.model import (
     Compiler,
     Effort,
     Facts,
+    Measurement,
     MeasurementRequest,
     Outcome,
     Pairs,
@@ -32,6 +33,7 @@ from flowos.probes._cores import (
     options_of,
 )
 from flowos.probes._hpcg_answer import read_answer_of_hpcg
+from flowos.probes._intensity import Intensity
 from flowos.probes._own_folder import in_own_folder
 from flowos.probes._ranks import ranks_of
 
@@ -51,6 +53,8 @@ RULE_SHARE = 0.25
 """HPCG's rule for a rating: at least this share of memory."""
 SET_PER_ROW, RATE = 19e3, 1e9
 """Operations of a set, and assumed flop/s of a core."""
+INTENSITY = Intensity("HPCG", 0.158, "f64")
+"""Of a set, by HPCG's counts of operations and of bytes, where each row has 27 entries."""
 SETS_OF_XHPCG = 3.5
 """What it does before and besides the sets that it measures."""
 
@@ -134,6 +138,9 @@ class Hpcg(Probe):
     def ceiling(self, case: Case) -> Case | None:
         """The best triad of as many threads."""
         return Case("stream").at(metric="triad", threads=case.level("cores"))
+
+    def intensity(self, measured: Measurement) -> Intensity | None:
+        return INTENSITY if measured.metric == "bandwidth" else None
 
 
 def size_for(facts: Facts, effort: Effort) -> int:

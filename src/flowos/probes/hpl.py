@@ -33,6 +33,7 @@ from flowos.probes._cores import (
     options_of,
 )
 from flowos.probes._hpl_answer import hpl_input, read_answer_of_hpl
+from flowos.probes._intensity import Intensity
 from flowos.probes._left_out import sizes_left_out
 from flowos.probes._own_folder import in_own_folder
 from flowos.probes._ranks import process_grid, ranks_of
@@ -121,6 +122,13 @@ class Hpl(Probe):
         """The widest flops of the same cores, in f64."""
         levels = (("cores", case.level("cores")), ("isa", case.detail("widest")), ("type", "f64"))
         return Case("flops", levels=tuple(pair for pair in levels if pair[1]))
+
+    def intensity(self, measured: Measurement) -> Intensity | None:
+        """The matrix is read and written once."""
+        if measured.metric != "flops":
+            return None
+        n = int(measured.case.level("n"))
+        return Intensity("HPL", (2 / 3 * n**3 + 3 / 2 * n**2) / (16 * n**2), "f64")
 
     def left_out(self, measured: Sequence[Measurement]) -> tuple[tuple[Case, Unmeasured], ...]:
         return sizes_left_out(measured, (), _too_long)

@@ -34,7 +34,7 @@ class Kernels(Probe):
     """Metrics elements (1/s), bandwidth (byte/s, what must be moved at least), flops (flop/s).
 
     Axis `device` is "cpu", or the GPU's number, as CUDA counts. The program sweeps kernel, type
-    and n itself. One thread, but for gemm.
+    and n itself. One thread, but for gemm and large sorts.
     """
 
     info = ProbeInfo(

@@ -23,7 +23,10 @@ from flowos.model import (
 )
 from flowos.probes._arrays import elements_for, last_cache_bytes
 from flowos.probes._base import Build, Headline, Probe, ProbeInfo, Program, read_answer
-from flowos.probes._solve_findings import equal_answers, scaling_over_nodes
+from flowos.probes._cores import doubled
+from flowos.probes._intensity import Intensity
+from flowos.probes._scaling import scaling_over_nodes
+from flowos.probes._solve_findings import PROBLEM, equal_answers
 from flowos.probes._suspect import crowded, suspected
 
 FOLDER = "solver/native"
@@ -254,8 +257,23 @@ class Solve(Probe):
         """The best triad of as many cores, in any layout."""
         return Case(self.name, (("cores", case.level("cores")),)).at(metric="triad")
 
+    def intensity(self, measured: Measurement) -> Intensity | None:
+        """Both by the solver's own counts (`flops_per_iteration`, `bytes_per_iteration`): additions
+        and multiplications of its sweeps, over matrix and vectors as often as they must pass.
+
+        Eisenstat's trick (SIAM Journal on Scientific and Statistical Computing 2, 1981) has no
+        product with the matrix. Several nodes are above one node's roofs.
+        """
+        case = measured.case
+        flops, moved = (float(case.detail(f"{w}_per_iteration", "0")) for w in ("flops", "bytes"))
+        if measured.metric != "bandwidth" or not flops * moved or case.level("nodes", "1") != "1":
+            return None
+        by = "multigrid" if int(case.detail("levels", "1")) > 1 else "IC"
+        label = f"CG, {by}, {case.level('problem')}"
+        return Intensity(label, flops / moved, case.detail("precision").replace("fp", "f"))
+
     def findings(self, measured: Sequence[Measurement]) -> tuple[str, ...]:
-        return (*equal_answers(measured), *scaling_over_nodes(measured))
+        return (*equal_answers(measured), *scaling_over_nodes(measured, "total", (*PROBLEM, "mpi")))
 
 
 def poisson(facts: Facts, request: MeasurementRequest) -> Problem:
@@ -297,11 +315,6 @@ def core_counts(facts: Facts) -> tuple[int, ...]:
     """1, 2, 4 .. all cores; no more than a cgroup quota allows."""
     most = max(1, int(min(len(facts.one_per_core), facts.quota_cpus or math.inf)))
     return doubled(most)
-
-
-def doubled(most: int) -> tuple[int, ...]:
-    """1, 2, 4 .. most."""
-    return tuple(sorted({2**i for i in range(most.bit_length())} | {most}))
 
 
 def _points(facts: Facts, request: MeasurementRequest, mpis: list[Mpi]) -> Iterator[SolvePoint]:

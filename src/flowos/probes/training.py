@@ -1,11 +1,12 @@
-"""Training of ResNet-50 by ranks of this machine: where its time goes, by how images are loaded.
+"""Training of ResNet-50: where its time goes, by how images are loaded, and over nodes.
 
 After figures 7 to 11 and tables 4 and A.1 to A.3 of Serizawa and Tatebe, IPSJ SIG HPC, 2019: files
 on shared storage (--scratch), a copy of them on the node's own (/var/tmp), and files on shared
-storage through a cache on the node's own. On processors the network is small, as are the images.
+storage through a cache on the node's own. Between nodes of a pool 1, 2, 4 .. of them train the
+same images (strong scaling), or as many each (weak). On processors network and images are small.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from flowos.model import (
@@ -16,12 +17,21 @@ from flowos.model import (
     MeasurementRequest,
     Outcome,
     Reading,
+    Tool,
     Unmeasured,
 )
-from flowos.probes._base import Headline, Probe, ProbeInfo, Program, read_answer
-from flowos.probes._cores import core_sets, options_of
+from flowos.probes._base import (
+    Headline,
+    Probe,
+    ProbeInfo,
+    Program,
+    read_answer,
+    with_details,
+)
+from flowos.probes._cores import core_sets, doubled, options_of
 from flowos.probes._gpu import HOST, NO_TORCH, START_SECONDS
-from flowos.probes._storage import MORE_ROOM
+from flowos.probes._scaling import scaling_over_nodes
+from flowos.probes._storage import MORE_ROOM, NO_MPI
 
 RANKS_ON_HOST = 2
 OWN_STORAGE = "/var/tmp"
@@ -61,12 +71,33 @@ WORKERS = (2, 8)
 """Of DataLoader for each rank: as the paper, and as many as are given of the cores."""
 
 
+SCALINGS = ("strong", "weak")
+OVER = ("scaling", "nodes")
+
+
+def _over_nodes(title: str, metrics: tuple[str, ...], unit: str, about: str) -> Chart:
+    return Chart(
+        title=f"{title} over nodes",
+        kind="curve",
+        x="nodes",
+        metrics=metrics,
+        series=("loader",),
+        facets=("scaling",),
+        x_label="nodes",
+        y_label=unit,
+        log_x=True,
+        ceilings=False,
+        about=about,
+    )
+
+
 def _bars(title: str, metrics: tuple[str, ...], unit: str, about: str = "") -> Chart:
     return Chart(
         title=title,
         kind="bars",
         x="loader",
         metrics=metrics,
+        facets=OVER,
         y_label=unit,
         ceilings=False,
         about=about,
@@ -75,7 +106,7 @@ def _bars(title: str, metrics: tuple[str, ...], unit: str, about: str = "") -> C
 
 class ResNetTraining(Probe):
     """Metrics images_per_second (1/s), training, training_with_copy, file_copy, stage and load
-    (second), reads (byte/s), other_share; only if it is asked for by name.
+    (second), iterations, reads and node_reads (byte/s), other_share; only if it is named.
 
     The program sweeps loader: see `LOADERS`.
     """
@@ -99,7 +130,7 @@ class ResNetTraining(Probe):
                 x="epoch",
                 metrics=("stage",),
                 series=("stage",),
-                facets=("loader",),
+                facets=("loader", *OVER),
                 y_label="second",
                 ceilings=False,
                 about="The mean of the ranks. Copy is that of a batch to the device. On a GPU a"
@@ -111,6 +142,7 @@ class ResNetTraining(Probe):
                 x="epoch",
                 metrics=("other_share",),
                 series=("loader",),
+                facets=OVER,
                 ceilings=False,
             ),
             Chart(
@@ -119,17 +151,41 @@ class ResNetTraining(Probe):
                 x="part",
                 metrics=("load",),
                 series=("loader",),
+                facets=OVER,
                 y_label="second",
                 log_y=True,
                 ceilings=False,
                 about="How long training waited for a batch.",
             ),
             _bars("Images read", ("reads",), "byte/s", "Bytes of all trained files over the time."),
+            _over_nodes(
+                "Time of all epochs",
+                ("training", "training_with_copy"),
+                "second",
+                "The same images in all: strong scaling; as many on each node: weak. With copy:"
+                " each node copies all images first, where they are copied.",
+            ),
+            _over_nodes(
+                "Images trained", ("images_per_second",), "1/s", "Of all ranks of all nodes."
+            ),
+            _over_nodes(
+                "Images read by each node",
+                ("node_reads",),
+                "byte/s",
+                "Bytes of all trained files over the time and the nodes.",
+            ),
+            _over_nodes(
+                "Iterations of all epochs",
+                ("iterations",),
+                "iterations",
+                "In each every rank trains a batch.",
+            ),
         ),
         headlines=(
             Headline("Training, fo.Feed", "images_per_second", (("loader", "feed"),)),
             Headline("Training, DataLoader", "images_per_second", (("loader", "shared"),)),
         ),
+        between_nodes="named",
     )
 
     def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:
@@ -138,38 +194,25 @@ class ResNetTraining(Probe):
         python = facts.tool("torch")
         if python is None:
             return NO_TORCH
-        setting, cores = SETTINGS[request.effort], len(core_sets(facts)[-1])
-        ranks = len(facts.cuda) or min(RANKS_ON_HOST, cores)
-        network = RESNET50 if facts.cuda else SMALL
-        images = ranks * setting.images * network.times
-        needed, free = 2 * images * network.file_bytes, facts.storage.free_bytes
+        if request.nodes > 1 and not facts.mpis:
+            return NO_MPI
+        cases = tuple(_cases(facts, request, python))
+        most = max(int(case.detail("images")) for case in cases)
+        needed, free = 2 * most * _network(cases[0]).file_bytes, facts.storage.free_bytes
         if free is not None and free < needed:
             return Unmeasured(
                 reason=f"{request.scratch} has {free >> 20} MiB free; {needed >> 20} are needed",
                 remedy=MORE_ROOM,
             )
-        return (
-            Case(
-                self.name,
-                levels=(("device", "cuda" if facts.cuda else HOST), ("ranks", str(ranks))),
-                details=(
-                    ("python", str(python.path)),
-                    ("torch", python.version),
-                    ("ranks", str(ranks)),
-                    ("epochs", str(setting.epochs)),
-                    ("images", str(images)),
-                    ("workers", str(sorted((*WORKERS, cores // ranks))[1])),
-                ),
-            ),
-        )
+        return cases
 
     def seconds(self, case: Case) -> float:
         images, epochs, ranks = (float(case.detail(n)) for n in ("images", "epochs", "ranks"))
-        each = images * epochs / ranks / _network(case).rate
+        each = images * epochs / (ranks * _nodes(case)) / _network(case).rate
         return 1.5 * START_SECONDS + len(LOADERS) * each
 
     def program(self, case: Case) -> Program:
-        network, ranks = _network(case), int(case.detail("ranks"))
+        network, ranks, nodes = _network(case), int(case.detail("ranks")), _nodes(case)
         on_host = case.level("device") == HOST
         return Program(
             argv=(
@@ -178,15 +221,31 @@ class ResNetTraining(Probe):
                 *options_of(case, "ranks", "epochs", "images", "workers"),
                 *("--device", case.level("device"), "--threads", "1" if on_host else "0"),
                 *network.words.split(),
+                *(("--nodes", str(nodes)) if nodes > 1 else ()),
             ),
             script="torch_training.py",
-            variables=(("GLOO_SOCKET_IFNAME", "lo"),),
-            cores=ranks if on_host else 1,
+            variables=(("GLOO_SOCKET_IFNAME", "lo"),) if nodes == 1 else (),
+            cores=ranks if on_host else int(case.detail("cores", "1")),
+            ranks=nodes,
+            mpi_family=case.detail("family") if nodes > 1 else "",
+            mpirun=case.detail("mpirun") if nodes > 1 else "",
             limit_seconds=180 + 10 * self.seconds(case),
         )
 
     def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
         return read_answer(outcome, "train.py")
+
+    def findings(self, measured: Sequence[Measurement]) -> tuple[str, ...]:
+        return tuple(
+            line
+            for scaling in SCALINGS
+            for line in scaling_over_nodes(
+                [m for m in measured if m.case.level("scaling") == scaling],
+                "training",
+                ("scaling", "loader"),
+                weak=scaling == "weak",
+            )
+        )
 
     def left_out(self, measured: Sequence[Measurement]) -> tuple[tuple[Case, Unmeasured], ...]:
         """The feed, where the Python that has PyTorch has no FlowOS."""
@@ -203,3 +262,40 @@ class ResNetTraining(Probe):
 
 def _network(case: Case) -> Network:
     return SMALL if case.level("device") == HOST else RESNET50
+
+
+def _nodes(case: Case) -> int:
+    return int(case.level("nodes", "1"))
+
+
+def _cases(facts: Facts, request: MeasurementRequest, python: Tool) -> Iterator[Case]:
+    """On this machine one; between nodes over their number. Quick: strong scaling alone."""
+    setting, cores = SETTINGS[request.effort], len(core_sets(facts)[-1])
+    ranks = len(facts.cuda) or min(RANKS_ON_HOST, cores)
+    each = ranks * setting.images * (RESNET50 if facts.cuda else SMALL).times
+    case = Case(
+        "training",
+        levels=(("device", "cuda" if facts.cuda else HOST), ("ranks", str(ranks))),
+        details=(
+            ("python", str(python.path)),
+            ("torch", python.version),
+            ("ranks", str(ranks)),
+            ("epochs", str(setting.epochs)),
+            ("images", str(each)),
+            ("workers", str(sorted((*WORKERS, cores // ranks))[1])),
+        ),
+    )
+    if request.nodes == 1:
+        yield case
+        return
+    mpi = facts.mpis[0]
+    for scaling in SCALINGS[:1] if request.effort == "quick" else SCALINGS:
+        for nodes in doubled(request.nodes):
+            images = each * (request.nodes if scaling == "strong" else nodes)
+            yield with_details(
+                case.at(nodes=str(nodes), scaling=scaling),
+                images=str(images),
+                cores=str(cores),
+                family=mpi.family,
+                mpirun=str(mpi.mpirun),
+            )

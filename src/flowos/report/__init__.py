@@ -28,10 +28,10 @@ _PARTS = {
     "_text": "runs_text text verdicts_text",
     "_timeline": "chrome_trace",
     "_units": "number",
-    "_wrap": "wrapped",
-    "page._convergence": "convergence_html convergence_svg",
+    "_wrap": "WIDTH folded wrapped",
+    "page._convergence": "convergence_cell convergence_html convergence_svg",
     "page._deployments": "deployments_html",
-    "page._page": "html",
+    "page._page": "html html_cell",
     "page._side_by_side": "side_by_side_html",
     "page._suite": "suite_html",
     "page._timeline": "timeline_html",
@@ -127,9 +127,12 @@ if TYPE_CHECKING:
         number as number,
     )
     from flowos.report._wrap import (
+        WIDTH as WIDTH,
+        folded as folded,
         wrapped as wrapped,
     )
     from flowos.report.page._convergence import (
+        convergence_cell as convergence_cell,
         convergence_html as convergence_html,
         convergence_svg as convergence_svg,
     )
@@ -138,6 +141,7 @@ if TYPE_CHECKING:
     )
     from flowos.report.page._page import (
         html as html,
+        html_cell as html_cell,
     )
     from flowos.report.page._side_by_side import (
         side_by_side_html as side_by_side_html,

@@ -133,43 +133,43 @@ def notes_of(v: Verdict) -> tuple[str, ...]:
     return tuple(note for note in v.why.split("; ") if note)
 
 
-def lines_of(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Lines for a terminal: the summary, then a table for each probe, at most WIDTH wide."""
+def lines_of(verdicts: Sequence[Verdict], width: int = WIDTH) -> Iterator[str]:
+    """Lines for a terminal: the summary, then a table for each probe, at most this wide."""
     if not verdicts:
         yield "nothing to compare: no case is in both"
         return
-    yield from wrapped(summary(verdicts))
+    yield from wrapped(summary(verdicts), width=width)
     for group in grouped(verdicts):
         yield ""
-        yield from wrapped(group.title, rest="  ")
-        yield from _table(group)
+        yield from wrapped(group.title, rest="  ", width=width)
+        yield from _table(group, width)
 
 
-def _table(group: VerdictGroup) -> Iterator[str]:
+def _table(group: VerdictGroup, width: int) -> Iterator[str]:
     met = [v for v in group.rows if v.rounds or math.isfinite(v.ratio)]
     notes = _notes(met, group.rows)
     rows = [_cells(group, v, notes) for v in met]
     names = (group.change_title, "answer", "ratio (95 %)", "rounds", "note", "at")
     if rows:
-        head, *blocks = _aligned([names, *rows], "    " if group.by_case else "  ")
+        head, *blocks = _aligned([names, *rows], "    " if group.by_case else "  ", width)
         yield from head
-        yield from _under_cases(group, met, blocks) if group.by_case else chain(*blocks)
+        yield from _under_cases(group, met, blocks, width) if group.by_case else chain(*blocks)
     if apart := len(group.rows) - len(met):
         yield f"  {apart}{' more' if met else ''}: not measured there and back in one round"
     for note, number in notes.items():
         mark = f"  [{number}] " if met else "  "
-        yield from wrapped(note, mark, " " * len(mark))
+        yield from wrapped(note, mark, " " * len(mark), width)
 
 
 def _under_cases(
-    group: VerdictGroup, met: Iterable[Verdict], blocks: Iterable[Sequence[str]]
+    group: VerdictGroup, met: Iterable[Verdict], blocks: Iterable[Sequence[str]], width: int
 ) -> Iterator[str]:
     """Each case once, above its rows."""
     case = ""
     for v, block in zip(met, blocks, strict=True):
         if group.at(v) != case:
             case = group.at(v)
-            yield from wrapped(case, "  ", "  ")
+            yield from wrapped(case, "  ", "  ", width)
         yield from block
 
 
@@ -187,11 +187,11 @@ def _cells(group: VerdictGroup, v: Verdict, notes: dict[str, int]) -> tuple[str,
     return (group.change(v), answer, ratio_text(v), rounds_of(v), numbers, at)
 
 
-def _aligned(rows: Sequence[tuple[str, ...]], indent: str) -> Iterator[Sequence[str]]:
+def _aligned(rows: Sequence[tuple[str, ...]], indent: str, width: int) -> Iterator[Sequence[str]]:
     """The lines of each row. The first and the last column wrap; empty columns are dropped."""
     columns_of_rows = zip(*rows[1:], strict=True)
     used = [i for i, cells in enumerate(columns_of_rows) if not i or any(cells)]
-    widths = _widths({i: max(len(row[i]) for row in rows) for i in used}, len(indent))
+    widths = _widths({i: max(len(row[i]) for row in rows) for i in used}, width - len(indent))
     for row in rows:
         columns = [wrap(row[i], widths[i]) if i in (0, 5) else [row[i]] for i in used]
         lines = []
@@ -202,10 +202,10 @@ def _aligned(rows: Sequence[tuple[str, ...]], indent: str) -> Iterator[Sequence[
         yield lines
 
 
-def _widths(full: Mapping[int, int], indent: int) -> dict[int, int]:
+def _widths(full: Mapping[int, int], room: int) -> dict[int, int]:
     """Of the columns, which need these: the last has what is left, and the first gives way."""
     widths = {i: _LEAST_WIDTH if i == 5 else width for i, width in full.items()}
-    left = WIDTH - indent - sum(widths[i] + 2 for i in widths if i)
+    left = room - sum(widths[i] + 2 for i in widths if i)
     widths[0] = min(widths[0], _CHANGE_WIDTH, max(_LEAST_WIDTH, left))
     if 5 in widths:
         widths[5] += max(0, left - widths[0])

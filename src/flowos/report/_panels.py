@@ -54,7 +54,7 @@ class Panel:
 
     @property
     def title(self) -> str:
-        return ", ".join(f"{axis} {level}" for axis, level in self.facets)
+        return ", ".join(f"{axis} {level}" for axis, level in self.facets if level)
 
     @property
     def metric(self) -> str:

@@ -17,6 +17,7 @@ def asked_words(ask: Ask, seconds_of: Callable[[float], str] = _plain_seconds) -
     words += [f"{ask.memory_bytes} bytes each"] * bool(ask.memory_bytes)
     words += [f"{count} {name} each" for name, count in ask.device_counts]
     words += [ask.topology] * bool(ask.topology)
+    words += [f"kernel {ask.kernel}"] * bool(ask.kernel)
     words += [] if ask.seconds is None else [seconds_of(ask.seconds)]
     words += [] if ask.lease_seconds is None else [f"a lease of {seconds_of(ask.lease_seconds)}"]
     return ", ".join(words)

@@ -28,15 +28,18 @@ from flowos.report._words import (
     why_of,
     worth_of,
 )
-from flowos.report._wrap import WIDTH, safe, wrapped
+from flowos.report._wrap import WIDTH, folded, safe, wrapped
 
 _COLUMNS = ("", "number", "middle half", "of measured ceiling", "of nominal", "trust")
 _MOST_DOUBTS = 10
 
 
-def text(book: Report) -> str:
-    """Advice, headlines, untrusted numbers, missing measurements, and findings."""
-    sections: Sequence[Callable[[Report], Iterable[str]]] = (
+def text(book: Report, width: int = WIDTH) -> str:
+    """Advice, headlines, untrusted numbers, missing measurements, and findings.
+
+    width: of the terminal, if it is narrower.
+    """
+    sections: Sequence[Callable[[Report, int], Iterable[str]]] = (
         _head,
         _advice,
         _headlines,
@@ -52,13 +55,15 @@ def text(book: Report) -> str:
         sections = (_head, _headlines, lines_of_places, _worth, _findings, _gaps, _doubts)
     if book.run.environments:
         sections = (_head, _worth, _findings, _gaps, _doubts)
-    parts = [line for section in sections for line in section(book)]
-    return "\n".join(safe(line) for line in parts).rstrip() + "\n"
+    parts = [line for section in sections for line in section(book, width)]
+    shown = "\n".join(safe(line) for line in parts).rstrip() + "\n"
+    return folded(shown, width) if width < WIDTH else shown
 
 
-def verdicts_text(verdicts: Sequence[Verdict]) -> str:
+def verdicts_text(verdicts: Sequence[Verdict], width: int = WIDTH) -> str:
     """Summary of the answers, then a table for each probe, for `flowos compare`."""
-    return "\n".join(safe(line) for line in lines_of(verdicts)) + "\n"
+    shown = "\n".join(safe(line) for line in lines_of(verdicts, width)) + "\n"
+    return folded(shown, width) if width < WIDTH else shown
 
 
 def runs_text(
@@ -77,7 +82,7 @@ def runs_text(
     return "\n".join(map(safe, lines)) + "\n"
 
 
-def _head(book: Report) -> list[str]:
+def _head(book: Report, _: int) -> list[str]:
     facts = book.run.facts
     doubted = len(book.doubtful)
     trust = f"; {doubted} cannot be trusted" if doubted else "; all can be trusted"
@@ -92,7 +97,7 @@ def _head(book: Report) -> list[str]:
     ]
 
 
-def _advice(book: Report) -> Iterator[str]:
+def _advice(book: Report, width: int) -> Iterator[str]:
     if book.advice is None:
         return
     yield "Do this"
@@ -100,12 +105,12 @@ def _advice(book: Report) -> Iterator[str]:
         yield f"  {NOTHING_TO_DO}"
     for each in book.advice:
         head = f"  {worth_of(each)}  "
-        yield from wrapped(each.do, head, " " * len(head))
-        yield from wrapped(why_of(each), " " * len(head), " " * len(head))
+        yield from wrapped(each.do, head, " " * len(head), width)
+        yield from wrapped(why_of(each), " " * len(head), " " * len(head), width)
     yield ""
 
 
-def _headlines(book: Report) -> Iterator[str]:
+def _headlines(book: Report, width: int) -> Iterator[str]:
     found = headlines_of(book)
     if not found:
         return
@@ -120,23 +125,24 @@ def _headlines(book: Report) -> Iterator[str]:
             yield titles.get(probe, probe)
         yield _aligned(row, widths)
     yield ""
-    yield from wrapped(rule_of(book.run))
+    yield from wrapped(rule_of(book.run), width=width)
     yield ""
 
 
-def _matrices(book: Report) -> Iterator[str]:
+def _matrices(book: Report, width: int) -> Iterator[str]:
     for matrix in matrices_of(book):
         yield matrix.heading
-        yield from wrapped(f"rows: {matrix.row_axis}, columns: {matrix.column_axis}", "  ")
-        yield from _lines_of_matrix(matrix)
+        axes = f"rows: {matrix.row_axis}, columns: {matrix.column_axis}"
+        yield from wrapped(axes, "  ", width=width)
+        yield from _lines_of_matrix(matrix, width)
         yield ""
 
 
-def _lines_of_matrix(matrix: Matrix) -> Iterator[str]:
+def _lines_of_matrix(matrix: Matrix, width: int) -> Iterator[str]:
     rows = [(row, *cells) for row, cells in zip(matrix.rows, matrix.lines(), strict=True)]
     table = [("", *matrix.columns), *rows]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    if sum(widths) + 2 * len(widths) > WIDTH:
+    if sum(widths) + 2 * len(widths) > width:
         yield f"  {len(matrix.rows)} x {len(matrix.columns)} numbers: see the page or Markdown"
         return
     for row in table:
@@ -168,11 +174,11 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([first.ljust(widths[0]), *middle, last]).rstrip()
 
 
-def _rooflines(book: Report) -> Iterator[str]:
+def _rooflines(book: Report, width: int) -> Iterator[str]:
     """The roofs, and each kernel where it is fastest."""
     for each in book.rooflines:
         yield title_of(each)
-        yield from _item(roofs_text(each))
+        yield from _item(roofs_text(each), width)
         rows = list(rows_of(each))
         widths = [max(len(getattr(row, name)) for row in rows) for name in ("label", "intensity")]
         for row in rows:
@@ -181,7 +187,7 @@ def _rooflines(book: Report) -> Iterator[str]:
         yield ""
 
 
-def _doubts(book: Report) -> Iterator[str]:
+def _doubts(book: Report, width: int) -> Iterator[str]:
     found = doubts_of(book.measurements)
     if not found:
         return
@@ -189,40 +195,40 @@ def _doubts(book: Report) -> Iterator[str]:
     for doubt in found[:_MOST_DOUBTS]:
         first, count = number_text(doubt.numbers[0]), len(doubt.numbers)
         if count == 1:
-            yield from _item(f"{first}: {'; '.join(doubt.numbers[0].trust.marks)}")
+            yield from _item(f"{first}: {'; '.join(doubt.numbers[0].trust.marks)}", width)
         else:
-            yield from _item(f"{first} and {counted(count - 1, 'other')}: {doubt.why}")
+            yield from _item(f"{first} and {counted(count - 1, 'other')}: {doubt.why}", width)
     if len(found) > _MOST_DOUBTS:
         yield f"  and {len(found) - _MOST_DOUBTS} more reasons, all in the report"
     yield ""
 
 
-def _gaps(book: Report) -> Iterator[str]:
+def _gaps(book: Report, width: int) -> Iterator[str]:
     gaps = gaps_of(book.run)
     if not gaps:
         return
     yield "Not measured"
     for gap in gaps:
-        yield from _item(f"{gap.what}: {gap.why.reason}")
+        yield from _item(f"{gap.what}: {gap.why.reason}", width)
         if gap.why.remedy:
             yield f"    to mend it: {gap.why.remedy}"
     yield ""
 
 
-def _findings(book: Report) -> Iterator[str]:
+def _findings(book: Report, width: int) -> Iterator[str]:
     if book.findings:
         yield "Findings"
         for finding in book.findings:
-            yield from _item(finding)
+            yield from _item(finding, width)
         yield ""
 
 
-def _worth(book: Report) -> Iterator[str]:
+def _worth(book: Report, width: int) -> Iterator[str]:
     if book.verdicts:
         yield verdicts_title(book.run)
-        yield from lines_of(book.verdicts)
+        yield from lines_of(book.verdicts, width)
         yield ""
 
 
-def _item(words: str) -> Sequence[str]:
-    return wrapped(words, "  ", "    ")
+def _item(words: str, width: int) -> Sequence[str]:
+    return wrapped(words, "  ", "    ", width)

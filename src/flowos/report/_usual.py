@@ -40,12 +40,12 @@ def cells_of(place: NumberPlace) -> tuple[str, ...]:
     return (place.label, value, middle, reach, place_words(place))
 
 
-def lines_of_places(book: Report) -> Iterator[str]:
+def lines_of_places(book: Report, width: int) -> Iterator[str]:
     """A table for a terminal."""
     if not book.places:
         return
     yield TITLE
-    yield from wrapped(about(book), "  ", "  ")
+    yield from wrapped(about(book), "  ", "  ", width)
     yield from _aligned([NAMES, *map(cells_of, book.places)])
     yield ""
 

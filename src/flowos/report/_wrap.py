@@ -1,5 +1,6 @@
-"""Wraps text for a terminal to WIDTH columns; commands are not broken."""
+"""Wraps text for a terminal to WIDTH columns, or to fewer; commands are not broken."""
 
+import re
 from collections.abc import Sequence
 from textwrap import wrap
 
@@ -9,23 +10,46 @@ WIDTH = 100
 _HELD = "\N{NO-BREAK SPACE}"
 
 
-def wrapped(words: str, first: str = "", rest: str = "") -> Sequence[str]:
+def wrapped(words: str, first: str = "", rest: str = "", width: int = WIDTH) -> Sequence[str]:
     """Lines that begin with `first` and, from the second on, with `rest`.
 
     A command in backquotes stays on one line.
     """
-    held = "".join(
-        f"`{piece.replace(' ', _HELD)}`" if code else piece for piece, code in spans_of(words)
-    )
     lines = wrap(
-        held,
-        WIDTH,
+        _with_commands_held(words),
+        width,
         initial_indent=first,
         subsequent_indent=rest,
         break_long_words=False,
         break_on_hyphens=False,
     )
     return [line.replace(_HELD, " ") for line in lines]
+
+
+def folded(text: str, width: int) -> str:
+    """A text whose lines are no wider than a terminal: a row of a table goes on below, cell by
+    cell, and prose word by word. One word that is wider stays whole."""
+    return "\n".join(part for line in text.split("\n") for part in _folded(line, width))
+
+
+def _folded(line: str, width: int) -> Sequence[str]:
+    if len(line) <= width:
+        return [line]
+    cells = re.split(r" {2,}", line.strip())
+    indent = " " * (len(line) - len(line.lstrip()))
+    indent = indent[: width // 3]  # above a table, of the names of its columns
+    rest = f"{indent}    "
+    room = width - len(rest)
+    held = (
+        cell.replace(" ", _HELD) if len(cells) > 1 and len(cell) <= room else cell for cell in cells
+    )
+    return wrapped("  ".join(held), indent, rest, width)
+
+
+def _with_commands_held(words: str) -> str:
+    return "".join(
+        f"`{piece.replace(' ', _HELD)}`" if code else piece for piece, code in spans_of(words)
+    )
 
 
 def safe(line: str) -> str:

@@ -61,7 +61,7 @@ def missing_driver(error: Exception, url: URL) -> StoreError:
     if isinstance(error, NoSuchModuleError):
         remedy = "this kind of database is unknown: use sqlite:///FILE or postgresql://HOST/NAME"
     elif url.get_backend_name() == "postgresql":
-        remedy = "its driver is missing: pip install 'psycopg[binary]'"
+        remedy = "its driver is missing: pip install 'flowos-hpc[postgresql]'"
     else:
         module = getattr(error, "name", None) or "it"
         remedy = f"its driver is missing: pip install {_CALLED_OTHERWISE.get(module, module)}"

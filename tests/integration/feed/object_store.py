@@ -57,7 +57,7 @@ class ObjectStore:
         ask = urllib.request.Request(self.url + path, data, method=method)
         ask.add_header("x-amz-acl", "public-read")
         ask.add_header("content-type", "application/octet-stream")
-        with urllib.request.urlopen(ask, timeout=60) as answer:
+        with urllib.request.urlopen(ask, timeout=300) as answer:
             answer.read()
 
 
@@ -139,7 +139,7 @@ def _head(line: socket.socket) -> bytes:
 
 
 def _answer(there: tuple[str, int], head: bytes) -> bytes:
-    with socket.create_connection(there, timeout=60) as store:
+    with socket.create_connection(there, timeout=300) as store:
         store.sendall(head.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"))
         answer = b""
         while more := store.recv(1 << 16):

@@ -312,7 +312,7 @@ def test_a_forked_child_is_told_and_ends(root: Path) -> None:
         [sys.executable, "-W", "ignore", "-c", FORKED, str(root)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert (told.returncode, told.stderr) == (0, "")

@@ -34,7 +34,9 @@ def test_what_fails_three_times_in_passing_is_had_all_the_same(road: BadRoad, fa
     came = served(open_url("s3://things", timeout_seconds=patience))
     assert came.failed == {}
     assert [came.pushed[at] for at in range(len(OBJECTS))] == list(OBJECTS.values())
-    assert [road.asked.count(path) for path in odd] == [4, 4]
+    # Where one comes late within its 5 seconds, a busy machine may be late as well.
+    asked = [road.asked.count(path) for path in odd]
+    assert asked == [4, 4] or (fault == "late" and min(asked) >= 4)
 
 
 def test_a_listing_that_fails_in_passing_is_had_all_the_same(road: BadRoad) -> None:
@@ -45,17 +47,17 @@ def test_a_listing_that_fails_in_passing_is_had_all_the_same(road: BadRoad) -> N
 @pytest.mark.parametrize(
     ("fault", "why"),
     [
-        ("500", r"Error performing GET .* 500 .*, tried for 3 seconds"),
-        ("cut", r".*, tried for 3 seconds"),
-        ("hang", r"no answer within 1\.5 seconds, tried for 3 seconds"),
+        ("500", r"Error performing GET .* 500 .*, tried for 8 seconds"),
+        ("cut", r".*, tried for 8 seconds"),
+        ("hang", r"no answer within 4 seconds, tried for 8 seconds"),
     ],
 )
 def test_what_does_not_pass_in_time_is_told_and_the_others_come(
     road: BadRoad, fault: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FLOWOS_FEED_RETRY_SECONDS", "3")
+    monkeypatch.setenv("FLOWOS_FEED_RETRY_SECONDS", "8")
     road.fate = lambda path, _before: fault if path == "/things/05.bin" else ""
-    came = served(open_url("s3://things", timeout_seconds=1.5 if fault == "hang" else 60.0))
+    came = served(open_url("s3://things", timeout_seconds=4 if fault == "hang" else 60.0))
     assert re.fullmatch(why, came.failed[5])
     assert road.asked.count("/things/05.bin") > 1
     assert len(came.pushed) == len(OBJECTS) - 1
@@ -219,7 +221,7 @@ def test_an_interrupt_ends_a_listing_that_is_tried_again(road: BadRoad, fault: s
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=300,
     )
     assert (done.stdout, done.returncode) == ("interrupted\n", 0)
 

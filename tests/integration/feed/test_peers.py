@@ -122,14 +122,14 @@ def networks() -> Iterator[tuple[list[str], list[tuple[str, ...]]]]:
         ]
     try:
         for call in calls:
-            subprocess.run(["ip", *call.split()], check=True, timeout=60)
+            subprocess.run(["ip", *call.split()], check=True, timeout=300)
         addresses = [f"10.231.77.{node + 1}:7531" for node in range(NODES)]
         yield addresses, [("ip", "netns", "exec", name) for name in names]
     finally:
         # The links first: a network lives as long as a process in it.
         links = [f"link del {bridge}{node}" for node in range(NODES)]
         for call in [*links, f"link del {bridge}", *(f"netns del {name}" for name in names)]:
-            subprocess.run(["ip", *call.split()], timeout=60, check=False)
+            subprocess.run(["ip", *call.split()], timeout=300, check=False)
 
 
 def one_epoch(nodes: list[Node]) -> list[Json]:

@@ -107,8 +107,8 @@ def dies_at(x: fo.int64, where: fo.int64) -> fo.int64:
     return x + 1
 
 
-@fo.task(limit_seconds=0.3)
+@fo.task(limit_seconds=2)
 def sleeps_at(x: fo.int64, where: fo.int64) -> fo.int64:
     if x == where:
-        time.sleep(60)
+        time.sleep(600)
     return x + 1

@@ -233,7 +233,7 @@ def test_a_branch_without_tasks_ends_a_run_at_once() -> None:
 
 
 def test_stages_of_a_round_run_side_by_side() -> None:
-    both = threading.Barrier(2, timeout=60)
+    both = threading.Barrier(2, timeout=300)
 
     @fo.task
     def meet(x: fo.int64, by: fo.int64) -> fo.int64:

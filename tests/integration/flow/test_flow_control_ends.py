@@ -87,7 +87,7 @@ def test_a_time_limit_holds_for_the_task_and_not_for_the_loop() -> None:
     flow = fo.flow_output(fo.loop(sleeps_at, 0, where=integer("at"), max_rounds=5))
     with fo.slice(flow, workers="process") as s:
         assert s.run(9) == [5]
-        with pytest.raises(fo.TimeLimitExceeded, match=r"limit of 0.3 s.*round 2 of 'loop'"):
+        with pytest.raises(fo.TimeLimitExceeded, match=r"limit of 2 s.*round 2 of 'loop'"):
             s.run(1)
 
 
@@ -117,7 +117,7 @@ def test_a_loop_that_is_killed_goes_on_in_its_round(tmp_path: Path) -> None:
     def run(**env: str) -> "subprocess.CompletedProcess[str]":
         words = [sys.executable, str(script), str(tmp_path)]
         return subprocess.run(
-            words, capture_output=True, text=True, timeout=120, env={**os.environ, **env}
+            words, capture_output=True, text=True, timeout=300, env={**os.environ, **env}
         )
 
     assert run(DIES_AT="13").returncode == -9
@@ -142,7 +142,7 @@ def test_a_loop_can_be_ended_from_outside(body: fo.Task) -> None:
     assert started.wait(60)
     s.free()
     with pytest.raises(fo.SliceFreed):
-        run.result(timeout=60)
+        run.result(timeout=300)
 
 
 def test_a_constant_that_no_worker_can_be_sent_is_said() -> None:

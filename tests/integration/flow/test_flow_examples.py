@@ -11,9 +11,17 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 PRINTED = {
     "commands.py": "[5050, 0]\n",
     "decorated.py": "[6, 4]\n[14, 7]\n",
+    "engines.py": (
+        "cpu [4995000] ['cpu', 'cpu', 'hdl', 'python']\n"
+        "opencl [4995000] ['opencl', 'opencl', 'hdl', 'python']\n"
+        "chosen [4995000]\n"
+    ),
     "engines_cxx.py": (
         "[ 1.  6. 11.]\ntask 'saxpy', input 'y': extent 'n' is 4, and 3 in input 'x'\n"
     ),
+    "engines_hdl.py": "[10 12 14 16]\n",
+    "engines_r.py": "[ 1.964 -1.051] 0.997\n",
+    "engines_opencl.py": "[ 1.  6. 11.]\n",
     "flow_in_flow.py": "[42.0]\n",
     "many_runs.py": "[0.0]\n[1.0]\n[3.0]\n[6.0]\n[10.0]\n[15.0]\n[21.0]\n",
     "paper.py": "[0]\n",

@@ -1,7 +1,11 @@
 """Tasks that need FPGAs which flowos.toml names: no other program has them meanwhile."""
 
+import signal
+import socket
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,9 +13,12 @@ import pytest
 
 import flowos as fo
 from flowos.engine import HeldDevice, here
+from flowos.engine._device_hold import WantedBoard
+from flowos.engine.devices._slice_devices import SliceDevices
 from flowos.model import Fpga
 from tests.bitstreams import SYNC, xilinx_bit
 from tests.tap import ARTIX7, Board, board
+from tests.waiting import PATIENCE_SECONDS
 
 FPGA = fo.Needs(devices={"fpga": 1})
 SAY = ["sh", "-c", "echo ${FLOWOS_DEVICES_FPGA:-none}"]
@@ -101,3 +108,103 @@ def test_a_board_that_fails_is_passed_over(boards: tuple[Board, Board]) -> None:
             assert s.run() == ["two\n"]
     with pytest.raises(fo.SliceRefused, match=r"needs 2 fpga, node .* one: taken out of use: "):
         fo.slice(saying(fo.Needs(devices={"fpga": 2})))
+
+
+@pytest.fixture
+def bit(tmp_path: Path) -> Path:
+    file = tmp_path / "a.bit"
+    file.write_bytes(xilinx_bit("7a35tcpg236", SYNC + bytes(999)))
+    return file
+
+
+def lines_of(*ports: int) -> SliceDevices:
+    """Of a program; the boards are behind the serial lines 0, 1, ..."""
+    made = SliceDevices()
+    fpgas = [
+        Fpga(name=f"fpga{n}", address=f"127.0.0.1:{port}", port=f"{n}")
+        for n, port in enumerate(ports)
+    ]
+    made.know(here().devices(fpgas, ("openfpgaloader",), ask=False))
+    return made
+
+
+def want(line: int, file: Callable[[], Path]) -> WantedBoard:
+    return WantedBoard(f"task{line}", f"{line}", file)
+
+
+@contextmanager
+def mute(on_call: Callable[[], None]) -> Iterator[tuple[int, Callable[[], None]]]:
+    """A board that never answers: its port, and what ends the wait."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    over = threading.Event()
+
+    def serve() -> None:
+        wire, _ = listener.accept()
+        on_call()
+        over.wait(PATIENCE_SECONDS)
+        listener.close()
+        wire.close()
+
+    serving = threading.Thread(target=serve)
+    serving.start()
+    try:
+        yield listener.getsockname()[1], over.set
+    finally:
+        over.set()
+        serving.join()
+
+
+def test_boards_are_given_back_when_another_one_is_interrupted(
+    boards: tuple[Board, Board], bit: Path
+) -> None:
+    main = threading.main_thread().ident or 0
+    with mute(lambda: signal.pthread_kill(main, signal.SIGINT)) as (port, _):
+        devices = lines_of(boards[0].port, port)
+        with pytest.raises(KeyboardInterrupt):
+            devices.hold_boards([want(0, lambda: bit), want(1, lambda: bit)])
+    assert boards[0].loads == 1
+    held("fpga0", boards[0]).release()
+    hold = devices.hold_boards([want(0, lambda: bit)])
+    assert (hold.why, hold.ports) == ("", ("0",))
+    hold.close()
+
+
+def test_a_bitstream_that_cannot_be_read_is_said_before_a_board_is_loaded(
+    boards: tuple[Board, Board], bit: Path
+) -> None:
+    devices = lines_of(boards[0].port, boards[1].port)
+    hold = devices.hold_boards([want(0, lambda: bit), want(1, lambda: bit.parent)])
+    assert hold.why == f"task 'task1': {bit.parent}: Is a directory"
+    assert boards[0].loads == 0
+    held("fpga0", boards[0]).release()
+
+
+def test_boards_can_be_given_back_while_another_is_made_or_loaded(
+    boards: tuple[Board, Board], bit: Path
+) -> None:
+    """Whoever wants the one that is being loaded has to wait for it."""
+    called, made = threading.Event(), threading.Event()
+
+    def slow() -> Path:
+        called.set()
+        assert made.wait(PATIENCE_SECONDS)
+        return bit
+
+    with mute(called.set) as (port, end):
+        devices = lines_of(boards[0].port, port)
+        holds = [devices.hold_boards([want(0, lambda: bit)]) for _ in range(2)]
+        other = threading.Thread(
+            target=lambda: holds.append(devices.hold_boards([want(1, slow)])), daemon=True
+        )
+        other.start()
+        for go_on in (made.set, end):
+            assert called.wait(PATIENCE_SECONDS)
+            called.clear()
+            closing = threading.Thread(target=holds.pop(0).close, daemon=True)
+            closing.start()
+            closing.join(PATIENCE_SECONDS)
+            assert not closing.is_alive()
+            go_on()
+        other.join()
+        assert holds[0].why.startswith("task 'task1': fpga1: ")
+        held("fpga0", boards[0]).release()

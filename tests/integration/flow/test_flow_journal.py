@@ -37,29 +37,38 @@ def sweep(folder: Path) -> "subprocess.Popen[str]":
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def test_a_sweep_that_is_killed_at_137_goes_on_at_138(tmp_path: Path) -> None:
-    computed = tmp_path / "computed.txt"
-    killed = sweep(tmp_path)
-    while len(lines(computed)) < 137:
-        assert killed.poll() is None
-        time.sleep(0.01)
-    killed.kill()
-    killed.communicate(timeout=60)
-    assert killed.returncode == -signal.SIGKILL
-    before = len(lines(computed))
-    assert before < 500
+def killed_at_137(folder: Path) -> Path:
+    """Where it was; on a busy machine, one may come to its end before it is killed."""
+    for number in range(10):
+        (at := folder / str(number)).mkdir()
+        killed = sweep(at)
+        computed = at / "computed.txt"
+        while len(lines(computed)) < 137:
+            assert killed.poll() is None
+            time.sleep(0.01)
+        killed.kill()
+        killed.communicate(timeout=300)
+        if killed.returncode == -signal.SIGKILL and len(lines(computed)) < 500:
+            return at
+    pytest.fail("it was never caught half-way")
 
-    printed, errors = (again := sweep(tmp_path)).communicate(timeout=300)
+
+def test_a_sweep_that_is_killed_at_137_goes_on_at_138(tmp_path: Path) -> None:
+    at = killed_at_137(tmp_path)
+    computed = at / "computed.txt"
+    before = len(lines(computed))
+
+    printed, errors = (again := sweep(at)).communicate(timeout=300)
     assert (again.returncode, errors) == (0, "")
     hits = int(printed.split()[0])
-    assert f"{hits} results were taken from journal {tmp_path}/journal" in printed
+    assert f"{hits} results were taken from journal {at}/journal" in printed
     in_flight = len(os.sched_getaffinity(0))
     assert before - in_flight <= hits <= before
     assert len(lines(computed)) == before + 500 - hits
     assert len(set(lines(computed))) == 500
 
-    last, errors = sweep(tmp_path).communicate(timeout=300)
-    assert last.startswith(f"500 results were taken from journal {tmp_path}/journal\n")
+    last, errors = sweep(at).communicate(timeout=300)
+    assert last.startswith(f"500 results were taken from journal {at}/journal\n")
     assert last.splitlines()[-1] == printed.splitlines()[-1]
     assert len(lines(computed)) == before + 500 - hits
 
@@ -153,7 +162,7 @@ def program(tmp_path: Path) -> Callable[..., str]:
             """)
         )
         words = [sys.executable, "-B", "program.py"]
-        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout.strip()
 
@@ -266,7 +275,7 @@ with fo.slice(double(fo.flow_input("x", fo.int64)), journal="journal") as s:
 """
     for _ in range(2):
         words = [sys.executable, "-c", program]
-        subprocess.run(words, env=variables, cwd=tmp_path, check=True, timeout=60)
+        subprocess.run(words, env=variables, cwd=tmp_path, check=True, timeout=300)
     flowos = [str(Path(sys.executable).with_name("flowos"))]
 
     def said(*words: str) -> str:

@@ -46,7 +46,7 @@ def test_map_takes_no_more_than_it_may_keep_in_flight() -> None:
 
 
 def test_map_runs_side_by_side() -> None:
-    meet = threading.Barrier(2, timeout=60)
+    meet = threading.Barrier(2, timeout=300)
 
     @fo.task
     def wait(x: fo.int64) -> fo.int64:

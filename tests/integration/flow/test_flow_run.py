@@ -3,6 +3,8 @@
 import threading
 import traceback
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
+from statistics import median
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -235,7 +237,7 @@ def test_a_slice_goes_on_after_a_failed_run(way: Way) -> None:
 
 
 def test_tasks_that_wait_run_side_by_side_on_two_cores() -> None:
-    meet = threading.Barrier(2, timeout=60)
+    meet = threading.Barrier(2, timeout=300)
 
     @fo.task
     def wait(x: fo.int64) -> fo.int64:
@@ -339,3 +341,15 @@ def test_many_callers_may_run_one_slice_at_once() -> None:
         for thread in threads:
             thread.join(120)
     assert results == {i: [[64 * i + sum(range(64))]] * 50 for i in range(6)}
+
+
+def test_threads_do_not_wake_one_another_for_each_task() -> None:
+    """Where they do, each task costs a switch between them: a thousand or more."""
+    switches = []
+    with fo.slice(wide(2000), workers="thread", cores=2) as s:
+        s.run(1)
+        for _ in range(5):
+            before = getrusage(RUSAGE_SELF).ru_nvcsw
+            s.run(1)
+            switches.append(getrusage(RUSAGE_SELF).ru_nvcsw - before)
+    assert median(switches) < 300

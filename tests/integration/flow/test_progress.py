@@ -1,5 +1,6 @@
 """How far the runs of a slice are, as a function sees it."""
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ import pytest
 import flowos as fo
 from flowos.model import Progress
 from tests.integration.flow.slow_tasks import add, fast, odd, slow
+from tests.waiting import comes
 
 Way = Literal["thread", "process", "inline"]
 
@@ -45,12 +47,17 @@ def seen() -> Seen:
 
 @pytest.mark.parametrize("way", ["thread", "process", "inline"])
 def test_a_run_counts_its_tasks_up_to_all(seen: Seen, way: Way) -> None:
-    with fo.slice(ladder(8), workers=way, progress=seen) as s:
-        assert s.run(1) == [9]
-    done = [each.done for each in seen]
-    assert done == sorted(done)
-    assert seen.counts[-1] == (16, 16, "task")
-    assert done[0] < 16
+    def shown() -> bool:
+        """Also before the end, if others leave us a processor."""
+        seen.clear()
+        with fo.slice(ladder(8), workers=way, progress=seen) as s:
+            assert s.run(1) == [9]
+        done = [each.done for each in seen]
+        assert done == sorted(done)
+        assert seen.counts[-1] == (16, 16, "task")
+        return done[0] < 16
+
+    assert comes(shown)
     middle = seen[len(seen) // 2]
     assert any(name in middle.detail for name in ("slow", "add"))
     assert f"{middle.done}/16 tasks" in middle.detail
@@ -64,11 +71,17 @@ def test_tasks_of_a_chain_are_counted_one_by_one(seen: Seen, way: Way) -> None:
     last = number()
     for _ in range(10):
         last = slow(last)
-    with fo.slice(last, workers=way, progress=seen) as s:
-        assert s.run(3) == [3]
-    done = [each.done for each in seen]
-    assert done == sorted(done)
-    assert len(set(done)) > 3
+
+    def counted() -> bool:
+        """Some of them, as others may have the processors meanwhile."""
+        seen.clear()
+        with fo.slice(last, workers=way, progress=seen) as s:
+            assert s.run(3) == [3]
+        done = [each.done for each in seen]
+        assert done == sorted(done)
+        return len(set(done)) > 3
+
+    assert comes(counted)
     assert seen.counts[-1] == (10, 10, "task")
     for each in seen[:-1]:
         label = "slow" if each.done == 0 else f"slow#{each.done + 1:.0f}"
@@ -104,10 +117,7 @@ def test_a_map_that_fails_or_is_left_is_over(seen: Seen) -> None:
         for i, _ in enumerate(s.map([0] * 100)):
             if i == 20:
                 break
-        until = time.monotonic() + 30.0
-        while seen.counts[-1] != (21, 21, "item") and time.monotonic() < until:
-            time.sleep(0.01)
-        assert seen.counts[-1] == (21, 21, "item")
+        assert comes(lambda: seen.counts[-1] == (21, 21, "item"))
         assert s.run(2) == [2]
 
 
@@ -115,15 +125,8 @@ def test_submitted_runs_are_counted_as_runs(seen: Seen) -> None:
     with fo.slice(ladder(2), progress=seen) as s:
         runs = [s.submit(i) for i in range(6)]
         assert [run.result() for run in runs] == [[3 * i] for i in range(6)]
-        wait_for(lambda: seen.counts[-1] == (6, 6, "run"))
+        assert comes(lambda: seen.counts[-1] == (6, 6, "run"))
     assert {total for _, total, _ in seen.counts} == {6}
-
-
-def wait_for(there: Callable[[], bool]) -> None:
-    until = time.monotonic() + 30.0
-    while not there() and time.monotonic() < until:
-        time.sleep(0.01)
-    assert there()
 
 
 def test_what_is_found_in_a_journal_is_done(seen: Seen, tmp_path: Path) -> None:
@@ -141,28 +144,26 @@ def test_items_over_several_nodes_are_counted_together(
     Path("flowos.toml").write_text('[pools.pair]\nkind = "fake"\nnodes = 2\n')
     with fo.slice(slow(number()), pool="pair", nodes=2, cores=1, progress=seen) as s:
         assert len(list(s.map(range(25)))) == 25
-        wait_for(lambda: seen.counts[-1] == (25, 25, "item"))
+        assert comes(lambda: seen.counts[-1] == (25, 25, "item"))
         assert {total for _, total, _ in seen.counts} == {25}
         seen.clear()
         assert len(list(s.map(i for i in range(25)))) == 25
-        wait_for(lambda: seen.counts[-1] == (25, 25, "item"))
+        assert comes(lambda: seen.counts[-1] == (25, 25, "item"))
         assert {total for _, total, _ in seen.counts[:-1]} == {0}
         runs = [s.submit(i) for i in range(20)]
         assert [run.result() for run in runs] == [[i] for i in range(20)]
-        wait_for(lambda: seen.counts[-1] == (20, 20, "run"))
+        assert comes(lambda: seen.counts[-1] == (20, 20, "run"))
 
 
 def test_a_task_is_named_with_how_long_it_has_been_running(seen: Seen) -> None:
     @fo.task
     def long(n: fo.int64) -> fo.int64:
-        until = time.monotonic() + 30.0
-        while "long for 1 s" not in "".join(p.detail for p in seen) and time.monotonic() < until:
-            time.sleep(0.05)
+        assert comes(lambda: named.search("\n".join(p.detail for p in seen)))
         return n
 
+    named = re.compile(r"^0/1 tasks  long for [1-9]\d* s$", re.MULTILINE)
     with fo.slice(long(number()), progress=seen) as s:
         s.run(1)
-    assert "0/1 tasks  long for 1 s" in [each.detail for each in seen]
 
 
 def test_at_most_ten_times_a_second_and_nothing_of_what_is_short(seen: Seen) -> None:
@@ -171,11 +172,13 @@ def test_at_most_ten_times_a_second_and_nothing_of_what_is_short(seen: Seen) -> 
         list(s.map(range(40)))
     assert 1 <= len(seen) <= (time.monotonic() - began) * 10 + 1
     seen.clear()
-    flow = fo.flow_output(fast(number()))
+    flow, late = fo.flow_output(fast(number())), 0.0
     with fo.slice(flow, progress=seen) as s:
         for i in range(200):
+            began = time.monotonic()
             s.run(i)
-    assert len(seen) <= 4  # a busy machine may make one run of them long
+            late += max(0.0, time.monotonic() - began - 0.1)
+    assert len(seen) <= 4 + 20 * late  # a busy machine may make some runs of them long
 
 
 def test_runs_of_many_threads_are_counted(seen: Seen) -> None:
@@ -248,11 +251,14 @@ def test_results_that_are_not_taken_hold_no_thread(seen: Seen) -> None:
     with fo.slice(slow(number()), progress=seen) as s:
         results: Iterator[Any] = s.map(range(100))
         next(results)
-        wait_for(lambda: len(seen) > 0)
-        time.sleep(1.5)
-        said = len(seen)
-        time.sleep(0.5)
-        assert len(seen) == said  # nothing runs, so nothing is said
+        assert comes(lambda: len(seen) > 0)
+
+        def quiet() -> bool:
+            said = len(seen)
+            time.sleep(0.5)
+            return len(seen) == said
+
+        assert comes(quiet)  # nothing runs, so nothing is said
         assert len(list(results)) == 99
     assert seen.counts[-1] == (100, 100, "item")
 

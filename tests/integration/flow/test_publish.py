@@ -39,6 +39,8 @@ def test_values_are_written_by_the_name_of_the_file(tmp_path: Path) -> None:
     array = np.arange(6.0).reshape(2, 3)
     assert fo.publish(array, tmp_path / "new/deeper/a.npy")
     assert np.array_equal(np.load(tmp_path / "new/deeper/a.npy"), array)
+    assert fo.publish(3, tmp_path / "number.npy")
+    assert np.load(tmp_path / "number.npy") == 3
     assert fo.publish("grüße", tmp_path / "text.txt")
     assert (tmp_path / "text.txt").read_text() == "grüße"
     assert fo.publish(b"\0\xff", tmp_path / "bytes")
@@ -47,7 +49,7 @@ def test_values_are_written_by_the_name_of_the_file(tmp_path: Path) -> None:
     assert fo.publish(value, tmp_path / "value.json")
     found = json.loads((tmp_path / "value.json").read_text())
     assert found == {"a": [1, 2.5, None, True], "b": array.tolist(), "c": 3, "d": None}
-    assert left(tmp_path) == ["bytes", "new", "text.txt", "value.json"]
+    assert left(tmp_path) == ["bytes", "new", "number.npy", "text.txt", "value.json"]
 
 
 def test_what_is_the_same_is_not_written_again(tmp_path: Path) -> None:
@@ -165,12 +167,85 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
         "    print(error)\n"
     )
     words = [sys.executable, "-c", program, str(place)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
     assert (done.stdout, done.stderr) == (
         f"publish: {place} cannot be written: File too large\n",
         "",
     )
     assert (left(tmp_path), place.read_text()) == (["a.txt"], "old")
+
+
+COUNTS = """
+from pathlib import Path
+import flowos as fo
+
+@fo.task
+def count(n: fo.int64) -> fo.int64:
+    Path("ran").touch()
+    return n
+
+@fo.task
+def any_count(n: fo.int64) -> fo.any_:
+    return n
+
+@fo.task
+def parts(n: fo.int64) -> list[int]:
+    return [n]
+
+@fo.task
+def phase(n: fo.int64) -> fo.complex128:
+    return n * 1j
+
+@fo.task
+def raw(n: fo.int64) -> fo.bytes_:
+    return bytes(n)
+
+n = fo.flow_input("n", fo.int64)
+flow = fo.flow_output(count(n), any_count(n), parts(n), phase(n), raw(n))
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "complaint"),
+    [
+        ("count=x.txt", "it is int64: use a name that ends in .npy or .json"),
+        ("parts=x.npy", "it is list[int64]: use a name that ends in .json"),
+        ("phase=x.json", "it is complex128: use a name that ends in .npy"),
+        ("raw=x.json", "bytes have no form in JSON: use another name"),
+        ("count=/proc/no/x.json", "No such file or directory"),
+        ("count=flow.py/x.json", "Not a directory"),
+        ("count=d.json", "a folder is there, and the output is a file"),
+        ("any_count=fifo", "it is no regular file"),
+        ("count=" + "x" * 300 + ".json", "File name too long"),
+    ],
+)
+def test_a_place_that_cannot_be_is_refused_before_the_run(
+    tmp_path: Path, place: str, complaint: str
+) -> None:
+    (tmp_path / "flow.py").write_text(COUNTS)
+    (tmp_path / "d.json").mkdir()
+    os.mkfifo(tmp_path / "fifo")
+    done = flowos(tmp_path, "n=3", "--out", place)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"flowos run: --out {place}: {complaint}\n"
+    assert {"ran", "x.txt"}.isdisjoint(left(tmp_path))
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_outputs_are_printed_where_one_cannot_be_published(tmp_path: Path, as_json: bool) -> None:
+    (tmp_path / "flow.py").write_text(COUNTS)
+    places = ("--out", "any_count=x.txt", "--out", "count=new/x.json")
+    done = flowos(tmp_path, "n=3", *places, *["--json"] * as_json)
+    assert done.returncode == 1
+    assert done.stderr.startswith("flowos run: publish: 3 (int) cannot be written to x.txt: ")
+    assert len(done.stderr.splitlines()) == 1
+    if as_json:
+        found = json.loads(done.stdout)
+        assert (found["any_count"], found["count"]) == (3, "new/x.json")
+    else:
+        assert "any_count = 3\n" in done.stdout
+        assert "count = new/x.json\n" in done.stdout
+    assert (tmp_path / "new/x.json").read_text() == "3\n"
 
 
 def flowos(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":

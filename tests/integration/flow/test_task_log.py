@@ -296,6 +296,6 @@ def test_what_is_written_is_written_whole_or_said(tmp_path: Path, option: str) -
     done = show(log, "--html", tmp_path / "out", "--trace", tmp_path / "out")
     assert (done.returncode, "name the same file" in done.stderr) == (2, True)
     line = [str(FLOWOS), "show", str(log), option, "/dev/stdout"]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(line, capture_output=True, text=True, timeout=300)
     assert (done.returncode, len(done.stdout) > 100) == (0, True)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["link", "log"]

@@ -190,6 +190,19 @@ def addresses(opened: str, browser: Browser) -> dict[str, str]:
     }
 
 
+def test_curves_of_a_report_are_turned_and_enlarged_as_in_its_file(
+    opened: str, browser: Browser
+) -> None:
+    browser.open(f"{opened}/runs")
+    browser.open(browser.evaluate("document.querySelector('main a[href^=\"/runs/\"]').href"))
+    until(browser, "document.querySelector('.tools button') != null")
+    ticks = "[...document.querySelectorAll('svg.curve .scale text')].map(t => t.textContent)"
+    before = browser.evaluate(ticks)
+    browser.evaluate("document.querySelector('.tools button').click()")
+    assert browser.evaluate(ticks) != before
+    assert browser.complaints == []
+
+
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
 def test_all_pages_fit_their_window(
     width: int, scheme: str, addresses: dict[str, str], browser: Browser, folder: Path

@@ -154,7 +154,7 @@ MAIN = """
 def test_functions_and_classes_of_main_cross_both_ways(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(MAIN))
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=300)
     assert done.stderr == ""
     assert done.stdout.splitlines() == [
         "task 'g' raised KeyError: 4 (script.py:17); given p = Point(x=4) (Point)",

@@ -57,7 +57,7 @@ def interrupted(script: Script) -> str:
     pids = descendants(script.pid)
     assert pids
     os.killpg(script.pid, signal.SIGINT)
-    _, errors = script.communicate(timeout=60)
+    _, errors = script.communicate(timeout=200)
     assert gone(pids)
     return errors.decode()
 
@@ -103,7 +103,7 @@ def test_workers_go_when_their_driver_is_killed(start: Start) -> None:
     pids = descendants(script.pid)
     assert len(pids) >= 2
     script.kill()
-    script.communicate(timeout=60)
+    script.communicate(timeout=200)
     assert gone(pids)
 
 
@@ -126,6 +126,6 @@ def test_driver_and_two_workers_need_at_most_60_mb(start: Start) -> None:
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
         if line.startswith("Pss:")
     )
-    script.communicate(b"\n", timeout=60)
+    script.communicate(b"\n", timeout=200)
     assert script.returncode == 0
     assert kilobytes * 1024 <= 60e6

@@ -250,6 +250,13 @@ def test_a_launcher_that_fails_after_good_ranks_is_not_hidden() -> None:
     )
 
 
+def test_a_rank_that_mpirun_stopped_as_another_one_had_failed_does_not_hide_it() -> None:
+    stopped = status("signal 15", stopped=1, ended=0.5)
+    assert end(TWO, seen(stopped, status("exit 3", ended=1.0), code=3)) == Exited(3)
+    for other in ("exit 0", "signal 15"):
+        assert isinstance(end(TWO, seen(stopped, status(other), code=1)), RuntimeFailed)
+
+
 def test_ranks_that_ended_because_their_launcher_was_gone_tell_of_the_launcher() -> None:
     for signal in (1, 9):
         assert end(TWO, seen(None, None, code=-signal)) == RuntimeFailed(

@@ -33,10 +33,11 @@ def test_a_package_gives_the_kernel_and_its_modules_each_behind_what_it_needs() 
     found = read_kernel_package(io.BytesIO(deb(parts())))
     assert (found.release, found.image) == ("6.1-x", b"plain")
     names = [name for name, _ in found.modules]
-    assert sorted(names) == sorted(FOLDERS.keys() - {"virtio_console"})
+    assert sorted(names) == sorted(FOLDERS.keys() - {"virtio_console", "loop"})
     assert names.index("virtio") < names.index("virtio_pci")
     assert names.index("9pnet") < names.index("9p")
     assert dict(found.modules)["9p"] == module("9p")
+    assert [name for name, _ in found.node_modules] == ["loop", "squashfs", "overlay"]
 
 
 @pytest.mark.parametrize("kind", ["gz", "bz2"])
@@ -92,7 +93,10 @@ def test_what_is_built_in_is_not_loaded() -> None:
 @pytest.mark.parametrize("pack", [lzma.compress, lambda c: zlib.compress(c, wbits=31)])
 def test_an_image_that_can_be_started_unpacked_is_unpacked(pack: object) -> None:
     assert callable(pack)
-    assert unpacked_image(big_image(pack(PVH))) == PVH
+    packed = big_image(pack(PVH))
+    assert unpacked_image(packed) == PVH
+    files = parts() | {"./boot/vmlinuz-6.1-x": packed}
+    assert read_kernel_package(io.BytesIO(deb(files))).vmlinuz == packed
     assert unpacked_image(big_image(pack(PVH), sectors=0)[: 4096 * 4]) != PVH
 
 

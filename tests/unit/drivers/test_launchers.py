@@ -1,10 +1,13 @@
 """The command lines of the launchers, compared whole."""
 
+from dataclasses import replace
 from pathlib import PurePath
 
 import pytest
 
 from flowos.drivers import LAUNCHERS, family_of, launcher_named
+from flowos.drivers.launchers.mpich import Hydra
+from flowos.drivers.launchers.openmpi import OpenMpi
 from flowos.drivers.launchers.srun import Srun, read_types, refusal_of_types, types_words
 from flowos.model import Launch, LaunchFailed, Needs
 
@@ -32,6 +35,27 @@ def test_openmpi_binds_each_rank_to_its_core_and_needs_no_ssh() -> None:
     assert line("openmpi") == (
         "/bin/mpirun.openmpi --mca plm isolated -n 2 --map-by slot:PE=1 --bind-to core"
     )
+
+
+GRID = {
+    ("openmpi", 1, False): "--mca plm isolated -n 4 --host n1:8 --map-by ppr:4:node:PE=2 "
+    "--bind-to core",
+    ("openmpi", 2, False): "-n 4 --host n1:4,n2:4 --map-by ppr:2:node:PE=2 --bind-to core",
+    ("openmpi", 2, True): "-n 4 --host n1:4,n2:4 --oversubscribe --bind-to none",
+    ("mpich", 1, True): "-launcher fork -hosts n1:4 -n 4",
+    ("mpich", 2, False): "-launcher sge -hosts n1:2,n2:2 -n 4 -bind-to core:2",
+}
+
+
+@pytest.mark.parametrize(("name", "nodes", "oversubscribe"), GRID)
+def test_on_nodes_of_grid_engine_ranks_are_spread_evenly(
+    name: str, nodes: int, oversubscribe: bool
+) -> None:
+    launch = Launch(argv=("x",), ranks=4, needs=Needs(cores=2))
+    launcher = launcher_named(name, "/bin/mpirun", oversubscribe=oversubscribe)
+    assert isinstance(launcher, OpenMpi | Hydra)
+    words = replace(launcher, hosts=("n1", "n2")[:nodes]).wrap(("y",), launch)
+    assert " ".join(words) == f"/bin/mpirun {GRID[name, nodes, oversubscribe]} y"
 
 
 @pytest.mark.parametrize("name", ["openmpi", "mpich"])

@@ -14,7 +14,6 @@ import pytest
 from flowos.drivers._allocators import Complaint, Job
 from flowos.drivers.allocators.slurm import (
     SlurmPartition,
-    SlurmRecord,
     by_hand_words,
     cancel_words,
     hold_words,
@@ -28,15 +27,13 @@ from flowos.drivers.allocators.slurm import (
     ping_words,
     read_complaint,
     read_jobs,
-    read_mpi_types,
     read_munge,
     read_nodes,
     read_partitions,
-    read_records,
     read_waiting,
-    records_words,
     trial_words,
 )
+from flowos.drivers.launchers.srun import read_types
 from flowos.model import Ask, NodeInfo, Pool
 
 GOLDEN = Path(__file__).parents[2] / "golden/slurm"
@@ -145,10 +142,6 @@ def test_what_is_asked_is_asked_in_columns() -> None:
         "sinfo --noheader --Node --partition=main --format=%N|%T|%c|%m|%G|%E"
     )
     assert " ".join(partitions_words()) == "scontrol show partition --oneliner"
-    assert " ".join(records_words("17")) == (
-        "sacct --noheader --parsable2 --allocations --duplicates --jobs=17 --format="
-        "JobIDRaw,State,ExitCode,ElapsedRaw,ConsumedEnergyRaw,AllocTRES,NodeList"
-    )
 
 
 # ---- answers ----
@@ -245,27 +238,10 @@ def test_what_a_partition_does_not_say_is_not_limited() -> None:
     assert read_partitions("\nPartitionName=x Odd\n") == (partition("x", nodes=0),)
 
 
-def test_records_of_the_accounting_are_read() -> None:
-    text = "17|CANCELLED by 1000|0:15|62|1200|cpu=8,mem=16G,node=2,gres/gpu=2|n[1-2]\n17|x\n"
-    assert read_records(text) == (
-        SlurmRecord(
-            id="17",
-            state="CANCELLED by 1000",
-            exit_code="0:15",
-            seconds=62.0,
-            joules=1200.0,
-            tres=(("cpu", 8.0), ("mem", 16.0 * 2**30), ("node", 2.0), ("gres/gpu", 2.0)),
-            nodes=("n1", "n2"),
-        ),
-    )
-
-
 def test_the_kinds_of_mpi_are_read_of_old_and_new() -> None:
     for version in VERSIONS:
-        found = read_mpi_types(printed(version, "mpi_list"))
+        found = read_types(printed(version, "mpi_list"))
         assert {"none", "pmi2"} <= {*found} <= {"none", "pmi2", "pmix", "cray_shasta"}
-    old = "srun: MPI types are...\nsrun: none\nsrun: pmi2\nsrun: pmix_v3\n"
-    assert read_mpi_types(old) == ("none", "pmi2", "pmix_v3")
 
 
 @pytest.mark.parametrize(

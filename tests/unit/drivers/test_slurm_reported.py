@@ -6,10 +6,10 @@ import pytest
 
 from flowos.drivers.allocators.slurm import (
     partition_of,
-    read_mpi_types,
     read_partitions,
     refusal,
 )
+from flowos.drivers.launchers.srun import read_types
 from flowos.model import Ask, Pool
 
 REPORTED = Path(__file__).parents[2] / "golden/slurm/reported"
@@ -25,7 +25,7 @@ REPORTED = Path(__file__).parents[2] / "golden/slurm/reported"
 )
 def test_kinds_of_mpi_are_read_whatever_is_printed_with_them(name: str, types: set[str]) -> None:
     text = (REPORTED / f"mpi_list_{name}.txt").read_text()
-    assert set(read_mpi_types(text)) == types
+    assert set(read_types(text)) == types
 
 
 def test_what_a_partition_allows_and_denies_is_read() -> None:

@@ -3,10 +3,11 @@
 import threading
 from collections.abc import Collection
 
+from flowos.engine._held_ends import lease_ended
 from flowos.engine._leases import Leases
 from flowos.engine._node import Node
 from flowos.engine._provider import HoldEvent
-from flowos.model import Ask, Pool
+from flowos.model import Ask, Lost, Pool
 
 
 def test_freeing_waits_for_the_thread_that_gives_back_what_is_over() -> None:
@@ -41,3 +42,24 @@ def test_what_hears_of_the_end_may_free() -> None:
     leases.end(held, "early")
     leases.free(held)
     assert given == ["once"]
+
+
+def test_an_end_is_told_as_that_of_a_lease_only_where_it_is_one() -> None:
+    said = {
+        "its job was cancelled": (
+            "it has ended: its job was cancelled",
+            "the slice has ended: its job was cancelled",
+        ),
+        "after 3 s": (
+            "its lease ended after 3 s",
+            "the slice's lease ended after 3 s: ask for more seconds, or free it sooner",
+        ),
+    }
+    for why, (refused, freed) in said.items():
+        events: list[HoldEvent] = []
+        leases = Leases(Pool(name="p"), lambda _: None)
+        held = leases.begin((), Ask(), events.append)
+        leases.end(held, why)
+        assert leases.find(held.id) == Lost(refused)
+        assert events[-1].reason == why
+        assert str(lease_ended(why)) == freed

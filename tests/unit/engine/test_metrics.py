@@ -22,7 +22,7 @@ class Collector:
 
 
 def get(server: MetricsServer, path: str) -> tuple[int, str, str]:
-    connection = http.client.HTTPConnection(*server.at, timeout=60)
+    connection = http.client.HTTPConnection(*server.at, timeout=300)
     connection.request("GET", path)
     answer = connection.getresponse()
     got = answer.status, answer.getheader("Content-Type", ""), answer.read().decode()
@@ -78,5 +78,5 @@ def test_without_prometheus_client_one_line_says_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    with pytest.raises(FlowosError, match=r"pip install flowos-hpc\[metrics\]$"):
+    with pytest.raises(FlowosError, match=r"pip install 'flowos-hpc\[metrics\]'$"):
         MetricsServer("127.0.0.1:0", Collector())

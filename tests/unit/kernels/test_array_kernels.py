@@ -3,6 +3,8 @@
 import pickle
 import subprocess
 import sys
+import threading
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -41,6 +43,40 @@ def test_results_are_those_of_plain_python(kind: str, count: int) -> None:
     sums = [sum(whole[: i + 1].tolist()) for i in range(count)]
     assert fo.kernels.prefix_sum(whole).tolist() == sums
     assert (x == before).all()
+
+
+@pytest.mark.parametrize("threads", ["1", "2", "3", "8,2"])
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_large_array_is_sorted_by_threads_as_by_one(
+    kind: str, threads: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", threads)
+    monkeypatch.setattr(array_kernels, "SHARED", 1000)
+    x = numbers(20_001, kind)
+    x[::7] = x[3]
+    if kind.startswith("float"):
+        x[::5] = np.nan
+    before = x.copy()
+    assert fo.kernels.sort(x).tobytes() == np.sort(x).tobytes()
+    assert x.tobytes() == before.tobytes()
+    assert fo.kernels.sort(np.full(5000, 1, kind)).tolist() == [1] * 5000
+
+
+def test_threads_share_a_large_sort_and_what_limits_blas_limits_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x = numbers(3_000_000, "float64")
+
+    def share_of_others() -> float:
+        all_before, ours_before = time.process_time(), time.thread_time()
+        fo.kernels.sort(x)
+        all_took = time.process_time() - all_before
+        return 1 - (time.thread_time() - ours_before) / all_took
+
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert share_of_others() > 0.15
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert share_of_others() < 0.1
 
 
 def test_an_int32_is_summed_in_int64() -> None:
@@ -164,3 +200,15 @@ def test_they_cross_to_other_processes_and_load_late() -> None:
     program = "import sys, flowos as fo; print('numpy' in sys.modules); fo.kernels.sort"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "False\n", done.stderr
+
+
+def test_a_large_array_is_sorted_where_the_system_has_no_more_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    x = RNG.random(1 << 20)
+    assert (array_kernels.sort(x) == np.sort(x)).all()

@@ -3,7 +3,7 @@
 import pytest
 
 import flowos as fo
-from flowos.model import WiringError, dtype_of, native_ports
+from flowos.model import NATIVE_DTYPES, WiringError, dtype_of, native_ports
 
 B = fo.array(fo.float32, ("n", 3))
 
@@ -21,6 +21,16 @@ def test_lengths_are_the_extents_that_are_no_input_themselves() -> None:
     assert ports.lengths == ("n", "m")
     assert ports.shapes({"n": 4, "k": 5, "m": 6}) == [(4, 5, 2), (), ()]
     assert [dtype_of(port.type) for port in ports.outputs] == ["int64", "float64", "bool"]
+
+
+def test_a_language_may_have_more_types() -> None:
+    more = (str, list[str])
+    ports = native_ports(
+        "f", {"a": fo.str_, "b": list[str]}, {"c": fo.str_}, NATIVE_DTYPES, others=more
+    )
+    assert [str(port) for port in ports.inputs] == ["a: str_", "b: list[str_]"]
+    with pytest.raises(WiringError, match="str_ has no type there"):
+        native_ports("f", {"a": fo.str_}, {})
 
 
 def test_an_extent_of_outputs_alone_has_to_be_an_input() -> None:

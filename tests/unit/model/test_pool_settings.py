@@ -17,7 +17,7 @@ from flowos.model import (
     settings_schema,
 )
 from flowos.model._fake_script import read_script
-from flowos.model._settings import _syntax
+from flowos.model._settings_layers import _syntax
 
 
 def read(text: str) -> tuple[Pool, ...]:
@@ -211,6 +211,9 @@ def test_the_schema_knows_the_keys_that_are_read() -> None:
         {"gpus": -1},
         {"memory_bytes": 1.5},
         {"topology": "ring"},
+        {"kernel": "-x"},
+        {"kernel": "a&b"},
+        {"kernel": "a b" * 99},
         {"id": "-a"},
         {"seconds": 0},
         {"seconds": -1.0},

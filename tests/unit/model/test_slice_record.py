@@ -51,6 +51,18 @@ def test_each_reason_for_waiting_is_kept_with_its_time() -> None:
     assert held().state == "held"
 
 
+def test_seconds_of_a_boot_are_no_wait() -> None:
+    boots = ASKED.happened(event(1001.0, "waiting", "Priority"))
+    boots = boots.happened(event(1010.0, "booting", "n1, n2 into B"))
+    assert (boots.waited_seconds(NOW), boots.booted_seconds(NOW)) == (10.0, 90.0)
+    assert (boots.waits(NOW), boots.why) == ((("Priority", 9.0),), "n1, n2 into B")
+    for what, state in (("held", "held"), ("refused", "refused")):
+        then = boots.happened(event(1040.0, what))
+        assert (then.waited_seconds(NOW), then.booted_seconds(NOW)) == (10.0, 30.0), state
+    assert held().booted_seconds(NOW) == 0.0
+    assert boots.booted_seconds(900.0) == 0.0
+
+
 def test_a_clock_that_went_back_makes_no_time_negative() -> None:
     assert ASKED.waited_seconds(900.0) == 0.0
     assert held().node_seconds(1000.0) == 0.0

@@ -32,6 +32,7 @@ def test_the_person_is_shown_their_own_file() -> None:
     assert code("", "fortran").content.startswith('# 1 "source.f90"\n')
     assert code("/a.txt", "c").suffix == ".c"
     assert code("/home/me/a.cc").suffix == ".cc"
+    assert [code("", "opencl").name, code("", "cuda").name] == ["source.cl", "source.cu"]
 
 
 def test_the_command_looks_for_headers_beside_the_source() -> None:
@@ -50,6 +51,14 @@ GCC = """/home/me/a.cc: In function 'int f()':
     3 |     y;
 /home/me/a.cc:9:1: error: another
 """
+POCL = """warning: /home/me/a.cl:1:1: unused
+error: /home/me/a.cl:3:5: use of undeclared identifier 'y'
+"""
+NVRTC = """/home/me/a.cu(1): warning #177-D: variable "x" was declared but never referenced
+
+/home/me/a.cu(3): error: identifier "y" is undefined
+      y = 1;
+"""
 GFORTRAN = """/home/me/a.f90:2:6:
 
     2 |   y = 1
@@ -63,6 +72,9 @@ Error: Symbol 'y' at (1) has no IMPLICIT type
     [
         (GCC, "/home/me/a.cc:3:5: 'y' was not declared in this scope"),
         ("a.c:1:10: fatal error: no.h: No such file", "a.c:1:10: no.h: No such file"),
+        (POCL, "/home/me/a.cl:3:5: use of undeclared identifier 'y'"),
+        (NVRTC, '/home/me/a.cu:3: identifier "y" is undefined'),
+        ("a.cu(2): catastrophic error: no file", "a.cu:2: no file"),
         (GFORTRAN, "/home/me/a.f90:2:6: Symbol 'y' at (1) has no IMPLICIT type"),
         ("warning\nld: undefined reference to `f'\nmore\n", "ld: undefined reference to `f'"),
         ("first\nlast\n", "last"),
@@ -80,8 +92,8 @@ def test_headers_are_read_from_a_rule_of_make() -> None:
 
 
 def test_headers_in_quotes_are_found() -> None:
-    text = '#include <vector>\n#include "a.h"\n  # include "b/c.h"\n// "d.h"\n'
-    assert quoted_includes(text) == ["a.h", "b/c.h"]
+    text = '#include <vector>\n#include "a.h"\n  # include "b/c.h"\n// "d.h"\n`include "e.vh"\n'
+    assert quoted_includes(text) == ["a.h", "b/c.h", "e.vh"]
 
 
 def test_a_function_under_another_name_is_found() -> None:
@@ -94,6 +106,10 @@ def test_code_is_no_path() -> None:
     assert is_source_text('extern "C" int f() { return 0; }')
     assert is_source_text("line\nline")
     assert not is_source_text("src/triad.cpp")
+    assert is_source_text("f <- g", "r")
+    assert is_source_text("f = function(x) x", "r")
+    assert not is_source_text("f <- g", "c")
+    assert not is_source_text("fit.R", "r")
 
 
 def test_words_are_counted_for_people() -> None:

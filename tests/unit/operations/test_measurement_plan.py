@@ -5,7 +5,14 @@ from itertools import count
 import pytest
 
 from flowos.model import Case, Design
-from flowos.operations.measure._time import once_each, round_seconds, seconds_for
+from flowos.operations.measure._time import (
+    at_pace,
+    kept_for_ceilings,
+    longest_sample,
+    once_each,
+    round_seconds,
+    seconds_for,
+)
 
 NUMBERS = count()
 
@@ -54,3 +61,23 @@ def test_what_is_too_long_for_the_time_takes_what_is_left() -> None:
 
 def test_what_takes_no_time_gets_none() -> None:
     assert seconds_for([part(), part()], 10.0) == 0.0
+
+
+def test_for_ceilings_a_fifth_of_the_time_is_kept_at_most() -> None:
+    assert kept_for_ceilings([part(20.0)], 24.0) == pytest.approx(4.8)
+    assert kept_for_ceilings([part(1.0), part(2.0)], 100.0) == pytest.approx(3.3)
+    assert kept_for_ceilings([], 100.0) == 0.0
+
+
+def test_a_case_may_take_what_others_can_spare_and_many_times_its_estimate_in_any_case() -> None:
+    assert longest_sample(10.0, left=170.0, reserve=60.0) == 110.0
+    assert longest_sample(10.0, left=70.0, reserve=60.0) == 80.0
+
+
+@pytest.mark.parametrize(
+    ("took", "estimated", "seconds"), [(0, 0, 2), (1, 2, 2), (3, 2, 3), (99, 2, 6)]
+)
+def test_what_others_took_tells_how_long_the_next_takes_within_limits(
+    took: float, estimated: float, seconds: float
+) -> None:
+    assert once_each([at_pace(part(2.0), took, estimated)]) == seconds

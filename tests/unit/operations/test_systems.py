@@ -39,13 +39,12 @@ def test_random_right_hand_sides_are_those_of_their_seed() -> None:
     assert abs(right_side("random:3", 1000)).max() <= 1.0
 
 
-def test_every_residual_is_kept_and_some_are_told() -> None:
+def test_some_residuals_are_told() -> None:
     told: list[Progress] = []
     times = iter([0.0, 0.05, 0.2, 0.21])
     history = History(1e-8, told.append, lambda: next(times))
     for iteration, residual in ((1, 1e-2), (2, 1e-3), (3, 1e-4), (4, 1e-9)):
         history.see(iteration, residual)
-    assert history.residuals == [(1, 1e-2), (2, 1e-3), (3, 1e-4), (4, 1e-9)]
     assert [(step.detail, round(step.done, 2)) for step in told] == [
         ("iteration 1  residual 1.0e-02", 0.25),
         ("iteration 3  residual 1.0e-04", 0.5),

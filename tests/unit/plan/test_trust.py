@@ -103,6 +103,18 @@ def test_one_kind_of_disturbance_is_one_mark_that_counts_its_samples() -> None:
     )
 
 
+def test_what_a_person_can_end_comes_before_what_it_does_to_the_numbers() -> None:
+    busy = MachineState(
+        clock_hz=(2.97e9, 2.5e9), scaling=(0.91, 0.91), starved_share=0.92, steal_share=0.04
+    )
+    assert assess_trust([busy]).marks == (
+        "something else ran on our cpus 92% of the time just before or after",
+        "the hypervisor took 4.0% of the cpu time",
+        "the clock went from 2.97 to 2.50 GHz",
+        "all cpus together gave 91% of what one alone promises",
+    )
+
+
 def test_values_in_two_regimes_are_marked() -> None:
     assert assess_trust([QUIET], [45.0] * 8 + [70.0] * 8).marks == (
         "two regimes: 50% of the values lie 1.56x above the others",

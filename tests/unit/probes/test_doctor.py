@@ -66,6 +66,22 @@ def test_a_probe_with_cases_can_measure() -> None:
     assert named(two, "stream", "measure").says == "Memory: 2 cases"
 
 
+@dataclass(frozen=True)
+class ByName(Says):
+    """A probe that gives its answer only where it is named."""
+
+    def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:
+        return super().cases(facts, request) if self.name in request.probes else ()
+
+
+def test_a_probe_that_must_be_named_says_what_it_would_measure_then() -> None:
+    check = named(diagnose(facts(), [ByName((Case("stream"),))]), "stream", "measure")
+    assert (check.works, check.says) == (True, "Memory: 1 case, by name (--only stream)")
+    cannot = ByName(Unmeasured(reason="no disk", remedy="add one"))
+    check = named(diagnose(facts(), [cannot]), "stream", "measure")
+    assert (check.works, check.says, check.remedy) == (False, "no disk", "add one")
+
+
 def test_a_probe_that_cannot_says_why_and_what_mends_it() -> None:
     probe = Says(Unmeasured(reason="a quiet planet is needed", remedy="move"))
     check = named(diagnose(facts(), [probe]), "stream", "measure")

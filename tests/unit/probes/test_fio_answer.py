@@ -263,7 +263,7 @@ def test_a_silent_failure_is_a_failure_too() -> None:
 def test_a_fio_that_was_ended_measured_nothing() -> None:
     outcome = replace(recorded("sequential-read", 0), end=Killed(9, by="limit"))
     found = refusal(case_of(SEQUENTIAL_READ), outcome)
-    assert found == Unmeasured(reason="fio ended by Killed(signal=9, by='limit')")
+    assert found == Unmeasured(reason="fio ended by signal 9, at its time limit")
 
 
 def test_a_direction_in_which_nothing_was_done_is_no_zero() -> None:

@@ -29,6 +29,11 @@ NARROW = measured("flops", "flops", "flop/s", 120e9, cores="2", isa="avx2", type
 TRIAD = measured("stream", "triad", "byte/s", 55e9, threads="2", stores="nt")
 PLAIN = measured("stream", "triad", "byte/s", 40e9, threads="2", stores="plain")
 COPY = measured("stream", "copy", "byte/s", 58e9, threads="2", stores="nt")
+ITERATION = (
+    ("bytes_per_iteration", "8200"),
+    ("flops_per_iteration", "2800"),
+    ("precision", "fp32"),
+)
 N = 1000
 
 
@@ -101,6 +106,12 @@ def test_each_gpu_has_its_own_and_the_host_of_pytorch_is_the_processors() -> Non
             measured("nbody", "flops", "flop/s", 1.0, (("bodies", "8192"),), type="f32"),
             20 * 8192**2 / (8192 * (4 + 3) * 4),
         ),
+        (
+            measured("hpl", "flops", "flop/s", 1.0, n="4000"),
+            (2 / 3 * 4000**3 + 3 / 2 * 4000**2) / (16 * 4000**2),
+        ),
+        (measured("hpcg", "bandwidth", "byte/s", 1.0), 0.158),
+        (measured("solve", "bandwidth", "byte/s", 1.0, ITERATION), 28 / 82),
     ],
 )
 def test_operations_over_bytes_that_must_be_moved(m: Measurement, flop_per_byte: float) -> None:
@@ -111,8 +122,41 @@ def test_operations_over_bytes_that_must_be_moved(m: Measurement, flop_per_byte:
     assert at.flop_per_byte == pytest.approx(flop_per_byte)
 
 
-@pytest.mark.parametrize("m", [COPY, measured("clock", "clock", "Hz", 4e9)])
+@pytest.mark.parametrize(
+    "m",
+    [
+        COPY,
+        measured("clock", "clock", "Hz", 4e9),
+        measured("hpl", "time", "second", 1.0, n="4000"),
+        measured("hpcg", "flops", "flop/s", 1e9),
+        measured("solve", "total", "second", 1.0, (*ITERATION, ("levels", "1"))),
+        measured("solve", "bandwidth", "byte/s", 1e9),
+        measured("solve", "bandwidth", "byte/s", 1e9, ITERATION, nodes="2"),
+    ],
+)
 def test_a_number_without_counted_operations_has_no_intensity(m: Measurement) -> None:
     probe = probe_named(m.case.probe)
     assert probe
     assert probe.intensity(m) is None
+
+
+def test_an_iteration_of_the_solver_stands_by_its_preconditioner_and_precision() -> None:
+    rows = [
+        measured(
+            "solve",
+            "bandwidth",
+            "byte/s",
+            50e9,
+            (*ITERATION, ("levels", levels)),
+            problem="poisson",
+        )
+        for levels in ("1", "5")
+    ]
+    single = measured("flops", "flops", "flop/s", 500e9, cores="2", isa="avx512f", type="f32")
+    (found,) = rooflines((MEMORY, PEAK, single, *rows))
+    assert [(k.label, k.type) for k in found.kernels] == [
+        ("CG, IC, poisson", "f32"),
+        ("CG, multigrid, poisson", "f32"),
+    ]
+    assert found.kernels[0].flops == pytest.approx(50e9 * 28 / 82)
+    assert found.attainable(found.kernels[0]) == pytest.approx(60e9 * 28 / 82)

@@ -18,7 +18,8 @@ from flowos.model import (
     Outcome,
     Unmeasured,
 )
-from flowos.probes._solve_findings import equal_answers, scaling_over_nodes
+from flowos.probes._scaling import scaling_over_nodes
+from flowos.probes._solve_findings import PROBLEM, equal_answers
 from flowos.probes.solve import (
     GRIDS,
     Solve,
@@ -319,20 +320,29 @@ def of_nodes(nodes: int, seconds: float, **levels: str) -> Measurement:
     return replace(found, case=case, median=seconds)
 
 
+def scaled(found: list[Measurement], *, weak: bool = False) -> tuple[str, ...]:
+    return tuple(scaling_over_nodes(found, "total", (*PROBLEM, "mpi"), weak=weak))
+
+
+def test_weak_scaling_is_efficient_where_twice_the_work_takes_as_long() -> None:
+    (said,) = scaled([of_nodes(1, 4.0), of_nodes(2, 4.0), of_nodes(4, 5.0)], weak=True)
+    assert said.endswith("1 node 4 s, 2 nodes 4 s (100% efficient), 4 nodes 5 s (80% efficient)")
+
+
 def test_scaling_is_efficient_where_twice_the_nodes_take_half_the_time() -> None:
     found = [of_nodes(4, 4.0), of_nodes(1, 8.0), of_nodes(2, 4.0)]
-    assert tuple(scaling_over_nodes(found)) == (
+    assert scaled(found) == (
         "solve poisson 8x8x8 default Open MPI: 1 node 8 s, 2 nodes 4 s (100% efficient),"
         " 4 nodes 4 s (50% efficient)",
     )
 
 
 def test_scaling_begins_with_the_fewest_nodes_that_were_measured() -> None:
-    (said,) = scaling_over_nodes([of_nodes(4, 3.0), of_nodes(2, 4.0)])
+    (said,) = scaled([of_nodes(4, 3.0), of_nodes(2, 4.0)])
     assert said.endswith("2 nodes 4 s, 4 nodes 3 s (67% efficient)")
 
 
 def test_scaling_of_each_setting_is_said_apart_and_none_of_one_count() -> None:
     paper = [of_nodes(n, 1.0, setting="paper") for n in (1, 2)]
-    assert len(tuple(scaling_over_nodes([*paper, *(of_nodes(n, 1.0) for n in (1, 2))]))) == 2
-    assert not tuple(scaling_over_nodes([paper[0], of_nodes(1, 1.0), measured("a", "2")]))
+    assert len(scaled([*paper, *(of_nodes(n, 1.0) for n in (1, 2))])) == 2
+    assert not scaled([paper[0], of_nodes(1, 1.0), measured("a", "2")])

@@ -12,16 +12,25 @@ from flowos.model import (
     FileSystemFacts,
     Measurement,
     MeasurementRequest,
+    Mpi,
     Outcome,
     Tool,
     Unmeasured,
 )
 from flowos.probes._gpu import NO_TORCH
+from flowos.probes._storage import NO_MPI
 from flowos.probes.training import LOADERS, SETTINGS, ResNetTraining
 from tests.unit.probes.conftest import H200
 
 PROBE = ResNetTraining()
 MakeNode = Callable[..., Facts]
+MPI = Mpi(
+    name="MPICH",
+    family="mpich",
+    version="4.1",
+    compiler=PurePath("/usr/bin/mpicc"),
+    mpirun=PurePath("/usr/bin/mpirun"),
+)
 TORCH = Tool(name="torch", version="2.11.0", path=PurePath("/usr/bin/python3"))
 
 
@@ -102,6 +111,70 @@ def test_a_python_without_flowos_has_no_feed(node: MakeNode) -> None:
     ((left, why),) = PROBE.left_out(measured[:-1])
     assert left.label == "training loader=feed"
     assert why.reason == "/usr/bin/python3, which has PyTorch, has no fo.Feed"
+
+
+def over_nodes(facts: Facts, nodes: int = 6, effort: Effort = "quick") -> tuple[Case, ...]:
+    request = MeasurementRequest(effort=effort, probes=("training",), nodes=nodes)
+    cases = PROBE.cases(facts, request)
+    assert not isinstance(cases, Unmeasured)
+    return cases
+
+
+def images_of(cases: tuple[Case, ...]) -> list[tuple[str, str, int]]:
+    return [(c.level("scaling"), c.level("nodes"), int(c.detail("images"))) for c in cases]
+
+
+def test_over_nodes_the_same_images_are_trained_or_as_many_on_each(node: MakeNode) -> None:
+    facts = replace(with_torch(node(cores=4)), mpis=(MPI,))
+    strong = [("strong", nodes, 6 * 2 * 64) for nodes in ("1", "2", "4", "6")]
+    assert images_of(over_nodes(facts)) == strong
+    normal = images_of(over_nodes(facts, 2, "normal"))
+    assert normal[:2] == [("strong", "1", 2 * 2 * 512), ("strong", "2", 2 * 2 * 512)]
+    assert normal[2:] == [("weak", "1", 2 * 512), ("weak", "2", 2 * 2 * 512)]
+    one, two, *_ = over_nodes(facts)
+    assert PROBE.seconds(one) > PROBE.seconds(two)
+
+
+def test_a_process_is_started_on_each_node_which_forks_its_ranks(node: MakeNode) -> None:
+    for gpus, cores in ((0, 2), (2, 8)):
+        facts = replace(with_torch(node(cores=8), gpus), mpis=(MPI,))
+        one, two, *_ = map(PROBE.program, over_nodes(facts))
+        assert (one.ranks, one.mpi_family, one.variables) == (
+            1,
+            "",
+            (("GLOO_SOCKET_IFNAME", "lo"),),
+        )
+        assert (two.ranks, two.mpi_family, two.mpirun) == (2, "mpich", "/usr/bin/mpirun")
+        assert two.variables == (), "which interface is seen by the others, the program finds out"
+        assert ("--nodes" in one.argv, two.argv[-2:]) == (False, ("--nodes", "2"))
+        assert two.cores == cores, "of a GPU's node all: its ranks share them"
+
+
+def test_over_nodes_it_needs_something_that_starts_a_process_on_each(node: MakeNode) -> None:
+    request = MeasurementRequest(probes=("training",), nodes=2)
+    assert PROBE.cases(with_torch(node()), request) == NO_MPI
+
+
+def test_both_scalings_are_said_for_each_loader(node: MakeNode) -> None:
+    case = case_of(with_torch(node()))
+    measured = [
+        replace(
+            number_of(case.at(nodes=nodes, scaling=scaling, loader="feed")),
+            metric="training",
+            median=seconds,
+        )
+        for scaling, nodes, seconds in (
+            ("strong", "1", 8.0),
+            ("strong", "2", 5.0),
+            ("weak", "1", 4.0),
+            ("weak", "2", 5.0),
+        )
+    ]
+    assert PROBE.findings(measured) == (
+        "training strong feed: 1 node 8 s, 2 nodes 5 s (80% efficient)",
+        "training weak feed: 1 node 4 s, 2 nodes 5 s (80% efficient)",
+    )
+    assert PROBE.findings([]) == ()
 
 
 def number_of(case: Case) -> Measurement:

@@ -1,10 +1,17 @@
 """How a residual fell, for a terminal, as an image, as a page."""
 
+from base64 import b64decode
 from xml.etree import ElementTree
 
 import pytest
 
-from flowos.report import ConvergencePlot, convergence_html, convergence_svg, convergence_text
+from flowos.report import (
+    ConvergencePlot,
+    convergence_cell,
+    convergence_html,
+    convergence_svg,
+    convergence_text,
+)
 
 FALL = ConvergencePlot(
     title="poisson:8x8x8",
@@ -87,3 +94,11 @@ def test_the_page_holds_plot_numbers_and_facts_and_loads_nothing() -> None:
         assert part in page
     assert "http" not in page.replace("http-equiv", "")
     assert "script" not in page
+
+
+def test_a_notebook_gets_the_same_image_and_words_that_stay_words() -> None:
+    cell = convergence_cell(FALL, "<b>converged</b>")
+    image = cell.partition("base64,")[2].partition('"')[0]
+    assert b64decode(image).decode() == convergence_svg(FALL)
+    assert "&lt;b&gt;converged" in cell
+    assert 'alt="A line: relative residual' in cell

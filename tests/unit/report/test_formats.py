@@ -16,7 +16,17 @@ from typing import Any
 import pytest
 
 from flowos.model import Case, Measurement, Trust, UsageError
-from flowos.report import HeadlineNumber, Report, csv, json, markdown, openmetrics, read_json, text
+from flowos.report import (
+    HeadlineNumber,
+    Report,
+    csv,
+    folded,
+    json,
+    markdown,
+    openmetrics,
+    read_json,
+    text,
+)
 
 from .books import HOSTILE, doubted, hostile
 
@@ -169,3 +179,22 @@ def test_metrics_are_read_by_prometheus(small: Report) -> None:
     ((sample,),) = (f.samples for f in read(openmetrics(one)))
     assert sample.labels["level_1_axis_per__"] == 'a"b\\c\nd'
     assert (sample.labels["host"], sample.labels["level_host"]) == (small.run.host, "level")
+
+
+@pytest.mark.parametrize("width", [60, 40])
+def test_on_a_narrow_terminal_all_is_there_and_no_line_is_wider(small: Report, width: int) -> None:
+    shown = text(small, width)
+    wide = [line for line in shown.splitlines() if len(line) > width]
+    assert [line for line in wide if " " in line.strip() and "`" not in line] == []
+    assert sorted(shown.split()) == sorted(text(small).split())
+
+
+def test_a_row_of_a_table_goes_on_below_cell_by_cell() -> None:
+    row = "  a kernel of a name    12.5 GB/s  12.1 .. 12.9 GB/s  ok, for all that is known of it"
+    assert folded(f"{row}\nshort", 40).split("\n") == [
+        "  a kernel of a name  12.5 GB/s",
+        "      12.1 .. 12.9 GB/s",
+        "      ok, for all that is known of it",
+        "short",
+    ]
+    assert folded("one two three four", 10).split("\n") == ["one two", "    three", "    four"]

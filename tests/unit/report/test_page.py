@@ -5,13 +5,14 @@ import hashlib
 import math
 import re
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
 
 from flowos.model import Case, Chart, Measurement, Run, Trust, Unmeasured
-from flowos.report import ChartStep, Report, Section, html, markdown, text
+from flowos.report import ChartStep, Report, Section, html, html_cell, markdown, text
 from flowos.report.page._script import SCRIPT
 from flowos.report.page._style import DARK, DASHES, LIGHT
 from flowos.report.page._ticks import (
@@ -85,6 +86,13 @@ def test_hostile_text_stays_text(small: Report) -> None:
     assert not re.search(r"[\x00-\x08\x0b-\x1f\ud800-\udfff]", page)
     assert "alert(&quot;1&quot;)" in page
     page.encode("utf-8")
+
+
+def test_a_notebook_has_the_page_in_a_frame_of_its_own(small: Report) -> None:
+    cell = html_cell(hostile(small))
+    assert cell.count("<") == 2  # all of the page is the value of an attribute
+    assert 'sandbox="allow-scripts"' in cell
+    assert unescape(cell.partition('srcdoc="')[2].partition('"')[0]) == html(hostile(small))
 
 
 def test_text_cannot_turn_its_direction_around(small: Report) -> None:

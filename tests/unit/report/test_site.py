@@ -22,10 +22,11 @@ from flowos.model import (
     SliceUse,
     StorageTier,
 )
-from flowos.report import Report
+from flowos.report import Report, html
 from flowos.report.site import (
+    CURVES_SCRIPT,
     FOLLOWED,
-    SCRIPT,
+    LIVE_SCRIPT,
     SERVED,
     ListPart,
     Overview,
@@ -359,13 +360,16 @@ def test_hostile_names_stay_text(small: Report) -> None:
         assert not {"\u202e", "\x00"} & set(page)
 
 
-def test_pages_run_one_script_of_their_own_and_reports_none() -> None:
+def test_pages_run_one_script_of_their_own_and_reports_that_of_curves(recorded: Report) -> None:
     page = overview_html(overview(host="login1"))
     assert read(page).loads == ["script /live.js", *(f"a {at}" for at in PLACES)]
     assert "Content-Security-Policy" not in page  # the server states it
-    assert SERVED.head is None
     assert FOLLOWED.runs
-    assert "innerHTML" not in SCRIPT
+    report = html(recorded, frame=SERVED)
+    assert read(report).loads == [*(f"a {at}" for at in PLACES), "script /curves.js"]
+    assert "Content-Security-Policy" not in report
+    for script in (LIVE_SCRIPT, CURVES_SCRIPT):
+        assert "innerHTML" not in script
 
 
 PLACES = ("/", "/programs", "/slices", "/runs", "/pools")

@@ -13,12 +13,13 @@ def test_all_that_was_asked_for_is_said() -> None:
         memory_bytes=1000,
         devices=(("fpga", 1),),
         topology="pack",
+        kernel="B",
         seconds=7200.0,
         lease_seconds=60.0,
     )
     assert asked_words(ask) == (
-        "4 nodes, 8 cores each, 2 GPUs each, 1000 bytes each, 1 fpga each, pack, 7200 s, "
-        "a lease of 60 s"
+        "4 nodes, 8 cores each, 2 GPUs each, 1000 bytes each, 1 fpga each, pack, kernel B, "
+        "7200 s, a lease of 60 s"
     )
     assert asked_words(Ask(seconds=7200.0), lambda s: f"{s / 3600:g} h") == "1 node, 2 h"
 

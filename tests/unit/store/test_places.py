@@ -81,7 +81,7 @@ def test_a_password_in_the_drivers_words_is_hidden_and_the_words_are_one_line() 
         ("mssql+pymssql://u:hunter2@h/x", "its driver is missing: pip install pymssql"),
         ("mysql://u:hunter2@h/x", "its driver is missing: pip install mysqlclient"),
         ("mysql+mysqlconnector://u:hunter2@h/x", "pip install mysql-connector-python"),
-        ("postgresql+pg8000://u:hunter2@h/x", "pip install 'psycopg[binary]'"),
+        ("postgresql+pg8000://u:hunter2@h/x", "pip install 'flowos-hpc[postgresql]'"),
         ("postgresql://u:hunter2@127.0.0.1:1/x", "no server answers there: start it"),
     ],
 )

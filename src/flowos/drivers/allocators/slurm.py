@@ -27,27 +27,12 @@ from flowos.drivers._slurm_values import (
     read_hosts,
     read_pairs,
     read_seconds,
-    read_tres,
     write_seconds,
 )
 from flowos.model import Argv, Ask, NodeInfo, Pool
 
 _JOBS = "%A|%T|%N|%L|%M|%r"
 _NODES = "%N|%T|%c|%m|%G|%E"
-_RECORDS = "JobIDRaw,State,ExitCode,ElapsedRaw,ConsumedEnergyRaw,AllocTRES,NodeList"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlurmRecord:
-    """What a job used, as the accounting has it."""
-
-    id: str
-    state: str
-    exit_code: str
-    seconds: float | None
-    joules: float | None
-    tres: tuple[tuple[str, float], ...]
-    nodes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +110,7 @@ def _options(pool: Pool, ask: Ask, have_memory: bool = False) -> Argv:
         ("partition", pool.partition),
         ("account", pool.account),
         ("qos", pool.qos),
-        ("constraint", pool.constraint),
+        ("constraint", "&".join(filter(None, (pool.constraint, ask.kernel)))),
         ("gres", ",".join(_gres(pool, ask))),
         ("mincpus", str(ask.cores or pool.cores or "")),
         ("mem", memory * (ask.memory_bytes > 0)),
@@ -203,14 +188,6 @@ def partitions_words() -> Argv:
     return ("scontrol", "show", "partition", "--oneliner")
 
 
-def records_words(job: str) -> Argv:
-    return (
-        "sacct",
-        *("--noheader", "--parsable2", "--allocations", "--duplicates"),
-        *(f"--jobs={job}", f"--format={_RECORDS}"),
-    )
-
-
 # ---- answers ----
 
 
@@ -285,29 +262,6 @@ def _partition(found: dict[str, str]) -> SlurmPartition:
 
 def _allowed(names: str) -> tuple[str, ...]:
     return () if names == "ALL" else tuple(names.split(","))
-
-
-def read_records(text: str) -> tuple[SlurmRecord, ...]:
-    """Of `records_words`."""
-    rows = (line.split("|", 6) for line in text.splitlines())
-    return tuple(
-        SlurmRecord(
-            id=id,
-            state=state,
-            exit_code=code,
-            seconds=read_amount(seconds),
-            joules=read_amount(joules),
-            tres=tuple(read_tres(tres).items()),
-            nodes=read_hosts(nodes),
-        )
-        for id, state, code, seconds, joules, tres, nodes in (r for r in rows if len(r) == 7)
-    )
-
-
-def read_mpi_types(text: str) -> tuple[str, ...]:
-    """Of `srun --mpi=list`, which older ones print to standard error and with their own name."""
-    words = (line.removeprefix("srun:").strip() for line in text.splitlines())
-    return tuple(word for word in words if re.fullmatch(r"[a-z]\w*", word))
 
 
 def read_waiting(line: str) -> tuple[Literal["waiting", "held"], str] | None:

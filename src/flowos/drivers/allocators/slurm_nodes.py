@@ -14,12 +14,14 @@ from flowos.model import Argv, Ask, DeviceNumbers, NodeInfo
 class SlurmConfig:
     """binds: whether steps can be bound to CPUs. devices: whether nodes may have some, but GPUs.
 
-    memory: whether a job is given some of its nodes' memory.
+    memory: whether a job is given some of its nodes' memory. boots: whether nodes may be booted
+    into a kernel that a job asks for.
     """
 
     binds: bool = True
     devices: bool = True
     memory: bool = True
+    boots: bool = False
 
 
 def limited(kept: KeptNode, memory_bytes: int) -> KeptNode:
@@ -183,6 +185,7 @@ def read_config(text: str) -> SlurmConfig:
         binds=bool(re.search("affinity|cgroup", plugins)),
         devices=found.get("GresTypes") not in ("(null)", "gpu"),
         memory="MEMORY" in found.get("SelectTypeParameters", "MEMORY"),
+        boots="helpers" in found.get("NodeFeaturesPlugins", ""),
     )
 
 

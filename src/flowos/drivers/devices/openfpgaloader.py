@@ -168,6 +168,7 @@ def named_fpga(fpga: Fpga) -> NodeDevice:
         at=fpga.address or " ".join(over_usb[1::2]),
         part=fpga.part,
         options=("--cable", XVC, "--ip", host, "--port", port) if fpga.address else over_usb,
+        port=fpga.port,
         limit_seconds=fpga.limit_seconds,
     )
 

@@ -22,11 +22,18 @@ from flowos.model import EnvironmentRefused
 NEEDED = ("virtio_pci", "virtio_console", "virtio_blk", "squashfs", "overlay", "9pnet_virtio", "9p")
 """Modules, or built in, without which no image can be booted; in the order of their loading."""
 
+NODE_NEEDED = ("loop", "squashfs", "overlay")
+"""The same of a node, which has its image in memory."""
+
 _FOLDERS = (
     *("drivers/virtio/", "drivers/block/virtio_blk", "drivers/char/virtio_console", "lib/"),
+    "drivers/block/loop.",
     *("fs/squashfs/", "fs/overlayfs/", "fs/9p/", "fs/netfs/", "fs/fscache/", "net/9p/"),
 )
 """Where those lie, and what they need; the rest of the package is skipped."""
+
+MAX_CPIO_BYTES = (1 << 32) - 1
+"""Of a file in an archive for the kernel."""
 
 _AR, _AR_HEADER_BYTES = b"!<arch>\n", 60
 _PAYLOAD, _SETUP_SECTORS, _BOOT_MAGIC = 0x248, 0x1F1, slice(0x202, 0x206)
@@ -36,11 +43,16 @@ _PVH_NOTE_64 = b"\4\0\0\0\10\0\0\0\x12\0\0\0Xen\0"
 
 @dataclass(frozen=True, kw_only=True)
 class UnpackedKernel:
-    """modules: their files by name, in the order of their loading."""
+    """vmlinuz: the image as the package has it, for boot loaders.
+
+    modules, node_modules: their files by name, in the order of their loading, for guests and nodes.
+    """
 
     release: str
+    vmlinuz: bytes
     image: bytes
     modules: tuple[tuple[str, bytes], ...]
+    node_modules: tuple[tuple[str, bytes], ...]
 
 
 def read_kernel_package(file: IO[bytes]) -> UnpackedKernel:
@@ -59,12 +71,19 @@ def read_kernel_package(file: IO[bytes]) -> UnpackedKernel:
         raise EnvironmentRefused(f"its content cannot be read: {error}") from error
     if not image:
         raise EnvironmentRefused("no kernel in it: boot/vmlinuz-RELEASE is not there")
-    order = load_order(found, builtin)
-    modules = tuple((name, found[name]) for name in order)
-    return UnpackedKernel(release=release, image=unpacked_image(image), modules=modules)
+    guests, nodes = (load_order(found, builtin, needed) for needed in (NEEDED, NODE_NEEDED))
+    return UnpackedKernel(
+        release=release,
+        vmlinuz=image,
+        image=unpacked_image(image),
+        modules=tuple((name, found[name]) for name in guests),
+        node_modules=tuple((name, found[name]) for name in nodes),
+    )
 
 
-def load_order(found: Mapping[str, bytes], builtin: Iterable[str]) -> tuple[str, ...]:
+def load_order(
+    found: Mapping[str, bytes], builtin: Iterable[str], needed: Iterable[str] = NEEDED
+) -> tuple[str, ...]:
     """Names of the modules to load, each after those that it needs."""
     order: list[str] = []
 
@@ -79,7 +98,7 @@ def load_order(found: Mapping[str, bytes], builtin: Iterable[str]) -> tuple[str,
             add(other, name)
         order.append(name)
 
-    for name in NEEDED:
+    for name in needed:
         add(name, "booting an image")
     return tuple(order)
 
@@ -106,15 +125,21 @@ def cpio(files: Iterable[tuple[str, int, bytes]]) -> bytes:
     """
     parts = []
     for number, (name, mode, content) in enumerate((*files, ("TRAILER!!!", 0, b"")), 1):
-        raw = name.encode() + b"\0"
-        fields = (number, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(raw), 0)
-        head = b"070701" + b"".join(b"%08X" % field for field in fields) + raw
-        parts += [_padded(head), _padded(content)]
+        parts += [cpio_head(name, mode, len(content), number), content, cpio_padding(len(content))]
     return b"".join(parts)
 
 
-def _padded(part: bytes) -> bytes:
-    return part + bytes(-len(part) % 4)
+def cpio_head(name: str, mode: int, size: int, number: int) -> bytes:
+    """What stands before the content of one of its files."""
+    raw = name.encode() + b"\0"
+    fields = (number, mode, 0, 0, 1, 0, size, 0, 0, 0, 0, len(raw), 0)
+    head = b"070701" + b"".join(b"%08X" % field for field in fields) + raw
+    return head + cpio_padding(len(head))
+
+
+def cpio_padding(size: int) -> bytes:
+    """What stands behind it."""
+    return bytes(-size % 4)
 
 
 def _files(file: IO[bytes]) -> Iterator[tuple[str, Callable[[], bytes]]]:

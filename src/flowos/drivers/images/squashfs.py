@@ -47,6 +47,16 @@ def cat(squashfs: PurePath, path: str) -> Argv:
     return ("unsquashfs", "-cat", str(squashfs), path)
 
 
+def listing(squashfs: PurePath) -> Argv:
+    return ("unsquashfs", "-l", "-d", "", str(squashfs))
+
+
+def has_path(stdout: str, path: str) -> bool:
+    """Of `listing`. /bin, /lib and /sbin may be links into /usr."""
+    lines = stdout.splitlines()
+    return any(place in lines for place in (path, f"/usr{path}", path.removeprefix("/usr")))
+
+
 def version() -> Argv:
     return ("mksquashfs", "-version")
 

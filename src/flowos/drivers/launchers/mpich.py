@@ -1,4 +1,4 @@
-"""Hydra's mpiexec, as in MPICH, MVAPICH and Intel MPI; all ranks on this node."""
+"""Hydra's mpiexec, as in MPICH, MVAPICH and Intel MPI."""
 
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -9,7 +9,7 @@ from flowos.model import Argv, Launch, Pairs
 
 @dataclass(frozen=True, slots=True)
 class Hydra:
-    """binding: options that give a rank `{cores}` cores.
+    """binding: options that give a rank `{cores}` cores. hosts: as Open MPI's.
 
     Hydra puts several ranks on one core without a warning, so callers must check the count first.
     """
@@ -19,6 +19,7 @@ class Hydra:
     env_forwarded: tuple[str, ...] = ("PMI_", "PMIX_", "HYDI_", "HYDRA_", "MPI_LOCAL", "MPIR_CVAR_")
     mpirun: str = "mpiexec"
     oversubscribe: bool = False
+    hosts: tuple[str, ...] = ()
     env_overridden: tuple[str, ...] = ONE_RANK
     env_blocked: tuple[str, ...] = ALLOCATION
     env_kept: tuple[str, ...] = ()
@@ -33,7 +34,15 @@ class Hydra:
         binding = () if self.oversubscribe else self.binding
         return (
             self.mpirun,
+            *self._placement(launch.ranks),
             *("-n", str(launch.ranks)),
             *(word.format(cores=launch.needs.cores) for word in binding),
             *argv,
         )
+
+    def _placement(self, ranks: int) -> Argv:
+        if not self.hosts:
+            return ()
+        each = -(-ranks // len(self.hosts))
+        start = "sge" if len(self.hosts) > 1 else "fork"
+        return ("-launcher", start, "-hosts", ",".join(f"{host}:{each}" for host in self.hosts))

@@ -1,4 +1,4 @@
-"""Open MPI's mpirun (4.0 and later); all ranks on this node."""
+"""Open MPI's mpirun (4.0 and later)."""
 
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -16,10 +16,15 @@ _ROOT_MAY = tuple(
 
 @dataclass(frozen=True, slots=True)
 class OpenMpi:
-    """mpirun itself refuses more ranks than cores unless `oversubscribe` is set."""
+    """mpirun itself refuses more ranks than cores unless `oversubscribe` is set.
+
+    hosts: of a job of Grid Engine, over which the ranks are spread evenly: mpirun starts them there
+    by its qrsh. Without them all are on this node.
+    """
 
     mpirun: str = "mpirun"
     oversubscribe: bool = False
+    hosts: tuple[str, ...] = ()
     name: str = "openmpi"
     env_forwarded: tuple[str, ...] = (
         "OMPI_",
@@ -52,13 +57,17 @@ class OpenMpi:
         """`plm isolated`: without it mpirun fails if ssh is missing, though it does not use ssh."""
         return (
             self.mpirun,
-            *("--mca", "plm", "isolated"),
+            *("--mca", "plm", "isolated") * (len(self.hosts) <= 1),
             *("-n", str(launch.ranks)),
-            *self._placement(launch.needs.cores),
+            *self._placement(launch.needs.cores, launch.ranks),
             *argv,
         )
 
-    def _placement(self, cores: int) -> Argv:
+    def _placement(self, cores: int, ranks: int) -> Argv:
+        each = -(-ranks // max(1, len(self.hosts)))
+        hosts = ("--host", ",".join(f"{host}:{each * cores}" for host in self.hosts))
+        where = hosts * bool(self.hosts)
         if self.oversubscribe:
-            return ("--oversubscribe", "--bind-to", "none")
-        return ("--map-by", f"slot:PE={cores}", "--bind-to", "core")
+            return (*where, "--oversubscribe", "--bind-to", "none")
+        by = f"ppr:{each}:node" if self.hosts else "slot"
+        return (*where, "--map-by", f"{by}:PE={cores}", "--bind-to", "core")

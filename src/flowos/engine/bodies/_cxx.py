@@ -2,27 +2,20 @@
 
 import os
 import platform
-from collections.abc import Iterator, Mapping, Sequence
-from hashlib import sha256
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flowos._native import native_call_arguments
 from flowos.engine.bodies._native_function import NativeFunction
+from flowos.engine.bodies._native_task import native_task
+from flowos.engine.bodies._source import check_entry, source_code
 from flowos.model import (
-    NativeCode,
-    NativePorts,
     Needs,
-    SourceCode,
     Task,
     WiringError,
     brief_repr,
     counted,
-    is_source_text,
-    language_of,
     native_ports,
-    needs_of,
-    quoted_includes,
 )
 
 _LANGUAGES = ("c", "c++", "fortran")
@@ -58,33 +51,31 @@ def cxx(  # noqa: PLR0913 - options of a task, all by keyword
     It is compiled where it runs, at first use, and kept in $XDG_CACHE_HOME/flowos/bodies. Other
     threads run meanwhile. In a slice with workers="process" a crash ends a worker alone.
     Raises WiringError for a port that it cannot have, or a source that cannot be read.
+
+    >>> vector = fo.array(fo.float64, ("n",))
+    >>> code = '''extern "C" int twice(const double* x, long n, double* y) {
+    ...   for (long i = 0; i < n; ++i) y[i] = 2 * x[i];
+    ...   return 0;
+    ... }'''
+    >>> fo.cxx(code, "twice", inputs={"x": vector}, outputs={"y": vector})
+    <task twice(x: array(float64, ('n',))) -> y: array(float64, ('n',))>
     """
     title = name or str(entry)
     where = f"cxx {title!r}"
-    _check_entry(where, entry)
+    check_entry(where, entry, "entry")
     ports = native_ports(where, inputs, outputs)
-    _check_count(where, ports)
-    code = _source(where, source, language, flags)
-    function = NativeFunction(code, entry, ports)
-    return Task(
-        name=title,
-        inputs=ports.inputs,
-        outputs=ports.outputs,
-        body=NativeCode(function, limit_seconds=limit_seconds),
-        needs=needs_of(title, needs),
-        retries=retries,
-        requeue=requeue,
-        cache=cache,
-    )
+    check_callable(where, len(ports.inputs) + len(ports.lengths) + len(ports.outputs))
+    if language not in (None, *_LANGUAGES):
+        raise WiringError(
+            f"{where}: language={brief_repr(language)}; expected {counted(_LANGUAGES)}"
+        )
+    code = source_code(where, source, language, flags)
+    body = NativeFunction(code, entry, ports)
+    return native_task(title, ports, body, "cpu", (needs, limit_seconds, retries, requeue, cache))
 
 
-def _check_entry(where: str, entry: object) -> None:
-    if not isinstance(entry, str) or not entry.isidentifier():
-        raise WiringError(f"{where}: entry={brief_repr(entry)}; expected the name of a function")
-
-
-def _check_count(where: str, ports: NativePorts) -> None:
-    count = len(ports.inputs) + len(ports.lengths) + len(ports.outputs)
+def check_callable(where: str, count: int) -> None:
+    """Raises WiringError if a function cannot be called here, or not with so many arguments."""
     if count > native_call_arguments:
         raise WiringError(
             f"{where}: {count} arguments, at most {native_call_arguments} can be passed"
@@ -93,52 +84,3 @@ def _check_count(where: str, ports: NativePorts) -> None:
         raise WiringError(
             f"{where}: functions are called on {counted(_MACHINES)}, this is {platform.machine()}"
         )
-
-
-def _source(where: str, source: object, language: object, flags: object) -> SourceCode:
-    if isinstance(flags, str) or not isinstance(flags, Sequence):
-        raise WiringError(f"{where}: flags={brief_repr(flags)}; expected a list of words")
-    if language is not None and language not in _LANGUAGES:
-        raise WiringError(
-            f"{where}: language={brief_repr(language)}; expected {counted(_LANGUAGES)}"
-        )
-    text, path = _read(where, source)
-    found = language or (language_of(path) if path else "c++")
-    if found is None:
-        raise WiringError(
-            f"{where}: the suffix of {path} says no language; give language='c++' or another"
-        )
-    headers = tuple(_headers(text, Path(path).parent, set())) if path else ()
-    return SourceCode(
-        text=text,
-        path=path,
-        language=found,  # type: ignore[arg-type]
-        flags=tuple(map(str, flags)),
-        headers=headers,
-    )
-
-
-def _read(where: str, source: object) -> tuple[str, str]:
-    """The code, and the path of its file; "" for code."""
-    if isinstance(source, str) and is_source_text(source):
-        return source, ""
-    if not isinstance(source, (str, os.PathLike)):
-        raise WiringError(f"{where}: source={brief_repr(source)}; expected a path or code")
-    path = Path(source).absolute()
-    try:
-        return path.read_text(encoding="utf-8"), str(path)
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "not UTF-8"
-        raise WiringError(f"{where}: cannot read {path} ({why})") from error
-
-
-def _headers(text: str, folder: Path, seen: set[Path]) -> Iterator[tuple[str, str]]:
-    """(name, digest) of the files that code includes by quotes, and those that they include."""
-    for name in quoted_includes(text):
-        file = folder / name
-        if file in seen or not file.is_file():
-            continue
-        seen.add(file)
-        content = file.read_bytes()
-        yield name, sha256(content).hexdigest()
-        yield from _headers(content.decode(errors="replace"), file.parent, seen)

@@ -1,13 +1,14 @@
 """A function of a compiled library, called with the values of a task."""
 
 import ctypes
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from flowos._native import native_call
-from flowos.engine.bodies._compile import CompileFailed, library_of
+from flowos.engine.bodies._compile import library_of
+from flowos.engine.bodies._kept import CompileFailed
+from flowos.engine.bodies._prepared import BodyError, PreparedBody
 from flowos.model import (
     Array,
     Floating,
@@ -24,58 +25,53 @@ from flowos.model import (
 __flowos_frames__ = True
 _Extent = tuple[int, int]
 """As `native_call` wants one: (input, axis), (input, -1) for its value, (-1, size)."""
-_making = threading.Lock()
 _libraries: dict[str, ctypes.CDLL] = {}
 
 
-class BodyError(Exception):
-    """A body returned something else than 0."""
+class NativeFunction(PreparedBody):
+    """Its library is compiled, or found in the cache, when it is called first in a process."""
 
-
-class NativeFunction:
-    """Called with the values of a task's inputs, gives those of its outputs.
-
-    Its library is compiled, or found in the cache, when it is called first in a process.
-    """
-
-    __slots__ = ("_call", "code", "entry", "ports")
+    __slots__ = ("code", "entry", "ports")
 
     def __init__(self, code: SourceCode, entry: str, ports: NativePorts) -> None:
+        super().__init__()
         self.code, self.entry, self.ports = code, entry, ports
-        self._call: Callable[..., Any] | None = None
-
-    def __call__(self, *values: Any) -> Any:
-        return (self._call or self._ready())(*values)
 
     def __reduce__(self) -> tuple[object, ...]:
         return NativeFunction, (self.code, self.entry, self.ports)
 
-    def _ready(self) -> Callable[..., Any]:
-        with _making:
-            if self._call is None:
-                self._call = self._loaded()
-        return self._call
-
-    def _loaded(self) -> Callable[..., Any]:
-        ports = self.ports
-        firsts = {name: _extent(places[0]) for name, places, _ in ports.extents}
-        call: Callable[..., Any] = native_call(
-            _address(library_of(self.code), self.entry, self.code.name),
-            "".join(map(_kind, ports.inputs)),
-            [(firsts[n], _extent(p)) for n, places, _ in ports.extents for p in places],
-            [firsts[name] for name in ports.lengths],
-            [(dtype_of(p.type), _shape(p, firsts)) for p in ports.outputs],
-            self._refuse,
-            self._fail,
-        )
-        return call
-
-    def _refuse(self, values: Sequence[object]) -> None:
-        self.ports.sizes(values)
-        raise PortMisfit("its extents disagree")
+    def _prepared(self) -> Callable[..., Any]:
+        address = address_in(library_of(self.code), self.entry, self.code.name)
+        return invoker(address, self.ports, self.ports.lengths, self._fail)
 
     def _fail(self, code: int) -> None:
         raise BodyError(f"{self.entry} returned {code}")
+
+
+def invoker(
+    address: int,
+    ports: NativePorts,
+    lengths: Sequence[str | int],
+    failed: Callable[[int], None],
+) -> Callable[..., Any]:
+    """Calls the function there. lengths: the integers between its inputs and its outputs, each an
+    extent's name or a number. failed: raises for what it returned, if that is not 0."""
+    firsts = {name: _extent(places[0]) for name, places, _ in ports.extents}
+
+    def refuse(values: Sequence[object]) -> None:
+        ports.sizes(values)
+        raise PortMisfit("its extents disagree")
+
+    call: Callable[..., Any] = native_call(
+        address,
+        "".join(map(_kind, ports.inputs)),
+        [(firsts[n], _extent(p)) for n, places, _ in ports.extents for p in places],
+        _sizes(lengths, firsts),
+        [(dtype_of(p.type), _sizes(shape_of(p.type), firsts)) for p in ports.outputs],
+        refuse,
+        failed,
+    )
+    return call
 
 
 def _kind(port: PortSpec) -> str:
@@ -91,12 +87,11 @@ def _extent(place: Place) -> _Extent:
     return number, -1 if axis is None else axis
 
 
-def _shape(port: PortSpec, firsts: Mapping[str, _Extent]) -> list[_Extent]:
-    extents = shape_of(port.type)
+def _sizes(extents: Sequence[int | str | None], firsts: Mapping[str, _Extent]) -> list[_Extent]:
     return [firsts[n] if isinstance(n, str) else (-1, int(n or 0)) for n in extents]
 
 
-def _address(library: Path, entry: str, name: str) -> int:
+def address_in(library: Path, entry: str, name: str) -> int:
     """Where the function is in this process. Raises CompileFailed if it is not."""
     try:
         loaded = _libraries.get(str(library)) or ctypes.CDLL(str(library))

@@ -31,4 +31,7 @@ def contiguous(values: Sequence[Any]) -> list[Any]:
     """The same; an array with strides is copied, which its body could not read."""
     import numpy as np
 
-    return [np.ascontiguousarray(v) if isinstance(v, np.ndarray) else v for v in values]
+    return [
+        np.ascontiguousarray(v) if isinstance(v, np.ndarray) and not v.flags.c_contiguous else v
+        for v in values
+    ]

@@ -2,16 +2,16 @@
 
 import socket
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Unpack
 
 from flowos.drivers._allocators import KeptNode
-from flowos.engine._device_hold import NO_DEVICES, DeviceHold
+from flowos.engine._device_hold import NO_DEVICES, BoardHold, DeviceHold, WantedBoard
 from flowos.engine._ledger import ResourceLedger, Resources
 from flowos.engine._look import Look, Traffic
-from flowos.engine._ready import Ready, bare_ready
+from flowos.engine._ready import Ready, bare_ready, refuse_kernel
 from flowos.engine.cluster._held_job import HeldJob
 from flowos.engine.cluster._node_files import NodeFiles, StagedFiles
 from flowos.engine.cluster._node_watch import Echo, NodeWatch
@@ -141,6 +141,12 @@ class ClusterNode:
         """Its cluster holds them."""
         return NO_DEVICES
 
+    def hold_boards(self, wanted: Sequence[WantedBoard]) -> BoardHold:
+        """They are loaded by hand."""
+        lacks = next((each.label for each in wanted if not each.port), "")
+        why = f"task {lacks!r} has no port=, and slices load boards of this machine alone"
+        return BoardHold(why * bool(lacks), ports=tuple(each.port for each in wanted))
+
     def facts(self, *, only: Collection[str] | None = None) -> Facts:
         return self._environments.facts(only)
 
@@ -148,6 +154,7 @@ class ClusterNode:
         return self._environments.gpu_devices()
 
     def ready(self, env: Environment) -> Ready:
+        refuse_kernel(env)
         return bare_ready(env) if env.image is None else self._environments.ready(env)
 
     def variables(self, env: Environment, task: Pairs = (), *, inherit: bool = True) -> Pairs:

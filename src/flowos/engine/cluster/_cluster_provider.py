@@ -92,14 +92,14 @@ class ClusterProvider:
     def _begun(
         self,
         ask: Ask,
-        on_waiting: Callable[[str], None],
+        on_event: OnHoldEvent,
         cancel: CancelToken,
         proof: Path,
         held: tuple[str, ...],
     ) -> HeldJob:
         """A job of this ask that runs, on none of the nodes that are held already.
 
-        on_waiting: gets why it waits. proof: nodes read it.
+        on_event: gets why it waits. proof: nodes read it.
         """
         raise NotImplementedError
 
@@ -133,15 +133,11 @@ class ClusterProvider:
         held: Collection[Node] = (),
     ) -> tuple[ClusterNode, ...]:
         """held: nodes of the same slice, of other jobs."""
-
-        def waits(reason: str) -> None:
-            on_event(HoldEvent(what="waiting", reason=reason))
-
         try:
             base = base_of(self.pool)
             with shown(base) as (proof, word):
                 names = tuple(node.name for node in held)
-                allocation = self._begun(ask, waits, cancel, proof, names)
+                allocation = self._begun(ask, on_event, cancel, proof, names)
             try:
                 refuse_blind(self.pool, base, word, allocation.nodes)
                 return self._nodes_of(allocation, base)
@@ -169,7 +165,7 @@ class ClusterProvider:
             for node in nodes if others else ():
                 lost(node.name, why)
             if not others:
-                self._leases.end(held, f"early: {why}")
+                self._leases.end(held, why)
 
         allocation.watch(lost, over)
 
@@ -185,6 +181,11 @@ class ClusterProvider:
 
     def _refused(self, why: str) -> SliceRefused:
         return SliceRefused(f"pool {self.pool.name}: {why}")
+
+
+def waits(on_event: OnHoldEvent) -> Callable[[str], None]:
+    """What takes a reason for which nodes are waited for."""
+    return lambda reason: on_event(HoldEvent(what="waiting", reason=reason))
 
 
 def of_jobs(nodes: Collection[Node]) -> list[ClusterNode]:

@@ -1,14 +1,17 @@
-"""The library of kernels, and the initrd with which one of them starts flowos-init in a guest.
+"""The library of kernels, and the initrd with which one starts flowos-init in a guest, or a node.
 
 $XDG_DATA_HOME/flowos/kernels/NAME/kernel.json   a `model.LinuxKernel`
                                    image
                                    modules.cpio  of which flowos-init makes an initrd
+                                   vmlinuz       and node.cpio: the same for nodes, which boot what
+                                                 `flowos kernel publish` writes
 """
 
 import json
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from flowos._dataclasses import replace
 from flowos.drivers import BOOTING
@@ -17,7 +20,7 @@ from flowos.engine.launch._session import LaunchSession
 from flowos.model import Boot, Environment, EnvironmentRefused, LinuxKernel, from_plain
 
 ABOUT = "kernel.json"
-_PROGRAM = 0o100755
+_PROGRAM, _FILE = 0o100755, 0o100644
 
 
 def kernels_folder() -> Path:
@@ -76,3 +79,19 @@ def _initrd(kernel: LinuxKernel, init: Path) -> Path:
         beside.write_bytes(modules.read_bytes() + program)
         beside.replace(made)
     return made
+
+
+def write_node_initrd(modules: Path, image: Path, init: Path, to: IO[bytes]) -> None:
+    """Archives, one behind the other: modules, flowos-init, and the image that init/node.c mounts,
+    of MAX_CPIO_BYTES at most."""
+    from shutil import copyfileobj  # not needed to start anything
+
+    from flowos.drivers.images.kernel import cpio, cpio_head, cpio_padding
+
+    size = image.stat().st_size
+    to.write(modules.read_bytes())
+    to.write(cpio([("init", _PROGRAM, init.read_bytes())]))
+    to.write(cpio_head("image.squashfs", _FILE, size, 1))
+    with image.open("rb") as content:
+        copyfileobj(content, to, 1 << 20)
+    to.write(cpio_padding(size) + cpio([]))

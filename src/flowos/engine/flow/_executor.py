@@ -28,8 +28,9 @@ from flowos.engine.flow._core_share import (
 )
 from flowos.engine.flow._failures import not_run
 from flowos.engine.flow._inner_run import InnerRun
+from flowos.engine.flow._kernel import pick
 from flowos.engine.flow._lanes import Lanes, Values
-from flowos.engine.flow._roster import Batch
+from flowos.engine.flow._roster import Batch, yield_to_holder
 from flowos.engine.flow._runs import (
     Emit,
     ExecutionSlot,
@@ -38,9 +39,8 @@ from flowos.engine.flow._runs import (
     OnDone,
     SlotThread,
     TimedRun,
-    paced,
     raise_error_of,
-    with_events,
+    run_stages,
 )
 from flowos.model import Cancelled, FlowosError, SliceRefused
 from flowos.plan import Schedule, Stage, lacking_time
@@ -73,6 +73,7 @@ class Executor(Completion):
         self._lone = self._lone_stage() if self._plain and not emit else None
         self._only = self._lone if lanes.most == 1 and not any(self._retries) else None
         self._lone_gives = self._places_of_outputs()
+        self._inputs = [pick(stage.inputs) for stage in self._stages]
         self._why: Callable[[], FlowosError] = Cancelled
 
     def run(self, values: Sequence[object], first: int = 1) -> list[object] | None:
@@ -277,6 +278,8 @@ class Executor(Completion):
         results: Sequence[Values] | BaseException = ()
         worker.thread = threading.get_ident()
         while True:
+            if self._lock.locked():
+                yield_to_holder(self._lock)
             with self._lock:
                 if batch is not None:
                     self._settle(worker, batch, results)
@@ -319,13 +322,9 @@ class Executor(Completion):
                     return ()
                 assert isinstance(run, (TimedRun, InnerRun))
                 return run.run(self._emit, place, lane, stages)
-            slots = run.slots
-            values = [[slots[s] for s in stage.inputs] for stage in stages]
-            if self._emit is not None:
-                return with_events(self._emit, lane, stages, values, run)
-            if self._most == 1:
-                return lane.run(stages, values)
-            return paced(place, lane, stages, values)
+            if self._most == 1 and self._emit is None:
+                return lane.run(stages, (self._inputs[stages[0].number](run.slots),))
+            return run_stages(run, self._emit, place, lane, stages)
         except FlowosError as error:
             return error
         except BaseException as error:

@@ -29,7 +29,7 @@ from flowos.plan import Schedule, Stage
 class Surroundings:
     """In what the tasks of a slice run, and where. named: as the person named it, for messages.
 
-    folder: in which workers start, by default the current one of this program.
+    folder: in which processes start, by default the current one of this program.
     """
 
     node: Node
@@ -40,6 +40,11 @@ class Surroundings:
     @property
     def in_image(self) -> bool:
         return self.env.image is not None
+
+    @property
+    def cwd(self) -> PurePath:
+        """Where what is started here begins: in a person's folder, if it is to be seen."""
+        return self.inside(self.folder or _current_folder()) or PurePath("/tmp")
 
     def inside(self, path: Path) -> PurePath | None:
         """What a file of the host is called inside; None if it is not to be seen there."""
@@ -53,6 +58,13 @@ class Surroundings:
     def outside(self, path: Path) -> PurePath | None:
         """The host's name of a path that a task gave."""
         return path_outside(path, self.env.binds) if self.in_image else path
+
+
+def _current_folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:  # removed under us
+        return Path("/")
 
 
 _Holder = tuple[int, PortType, str]

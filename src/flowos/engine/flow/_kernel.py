@@ -18,13 +18,15 @@ from flowos.model import (
     Loop,
     PortMisfit,
     Python,
+    any_,
     brief_repr,
 )
 from flowos.plan import Stage, Step
 
 _Function = Callable[..., Any]
 _Pick = Callable[[list[object]], Any]
-_Operation = tuple[_Function, _Pick, int, Callable[[object], bool], Step]
+_Settle = Callable[[Step, object, list[object]], None]
+_Operation = tuple[_Function, _Pick, int, Callable[[object], bool], Step, _Settle]
 
 
 class Halt:
@@ -46,12 +48,12 @@ class CompiledStage:
         steps = stage.steps if stage.steps and stage.in_python else ()
         halt = len(stage.inputs) + len(stage.constants)
         self.operations: Iterable[_Operation] = tuple(_operation(step, halt) for step in steps)
-        self.returns = _pick(stage.returns)
+        self.returns = pick(stage.returns)
 
     def run(self, values: Sequence[object], halt: Halt) -> Sequence[object]:
         """The values of `stage.outputs`. TaskFailed, ValueRefused; Cancelled once `halt` is on."""
         frame = [*values, *self.constants, halt]
-        for function, pick, give, good, step in self.operations:
+        for function, pick, give, good, step, settle in self.operations:
             if halt.on:
                 raise Cancelled(f"stopped before task {step.label!r}")
             try:
@@ -65,7 +67,7 @@ class CompiledStage:
             if good(value):
                 frame[give] = value
             else:
-                _settle(step, value, frame)
+                settle(step, value, frame)
         return self.returns(frame)  # type: ignore[no-any-return]
 
 
@@ -87,12 +89,13 @@ class MarkedOperations:
 def _operation(step: Step, halt: int) -> _Operation:
     plain = len(step.outputs) == 1 and step.task.outputs[0].type != File
     good = step.task.outputs[0].type.quick() if plain else _never
+    settle = _several(step) if len(step.outputs) > 1 else _settle
     body = step.task.body
     if isinstance(body, Python):
         fun: _Function = as_called(body.fun, (body.keywords, step.task.checked_extents))
-        return fun, _pick(step.inputs), step.outputs[0], good, step
+        return fun, pick(step.inputs), step.outputs[0], good, step, settle
     fun = partial(_choose if isinstance(body, Cond) else _repeat, step, _compiled(step))
-    return fun, _pick((*step.inputs, halt)), step.outputs[0], good, step
+    return fun, pick((*step.inputs, halt)), step.outputs[0], good, step, settle
 
 
 def _compiled(step: Step) -> list[CompiledStage]:
@@ -131,12 +134,34 @@ def _never(_: object) -> bool:
     return False
 
 
-def _pick(registers: Sequence[int]) -> _Pick:
+def pick(registers: Sequence[int]) -> _Pick:
     """Reads these registers in one call, always as a sequence."""
     if len(registers) > 1:
         return itemgetter(*registers)
     first = registers[0] if registers else 0
     return itemgetter(slice(first, first + len(registers)))
+
+
+def _several(step: Step) -> _Settle:
+    """The short way for a tuple of good values; else the long one."""
+    ports = step.task.outputs
+    if any(port.type == File for port in ports):
+        return _settle
+    checks = [(i, port.type.quick()) for i, port in enumerate(ports) if port.type != any_]
+    gives, count = step.outputs, len(ports)
+
+    def settle(step: Step, value: object, frame: list[object]) -> None:
+        if type(value) is tuple and len(value) == count:
+            for i, good in checks:
+                if not good(value[i]):
+                    break
+            else:
+                for give, each in zip(gives, value):  # noqa: B905 - as many
+                    frame[give] = each
+                return
+        _settle(step, value, frame)
+
+    return settle
 
 
 def _settle(step: Step, value: object, frame: list[object]) -> None:

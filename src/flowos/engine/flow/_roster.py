@@ -7,6 +7,7 @@ slice is its own.
 """
 
 import threading
+import time
 from collections import deque
 from collections.abc import Sequence
 from itertools import islice
@@ -19,8 +20,21 @@ from flowos.model import Needs
 from flowos.plan import Schedule, Stage
 
 Batch = tuple[FlowRun | MapBatch, Sequence[Stage]]
+_YIELDS = 8
+"""Before a thread stands in line all the same: of many that wait, the holder may be the last."""
 _AHEAD = 256
 """How far behind a stage that does not fit another is looked for that does."""
+
+
+def yield_to_holder(lock: threading.Lock) -> None:
+    """A holder of the lock that does not go on waits for the interpreter's lock: it gets it here.
+
+    A thread in line for the lock would be woken at each release meanwhile, and find it taken.
+    """
+    for _ in range(_YIELDS):
+        time.sleep(0)
+        if not lock.locked():
+            return
 
 
 class Roster:
@@ -165,15 +179,16 @@ class Roster:
         ready = self._ready
         while ready and ready[0][0].done:
             ready.popleft()
-        if not (self._plain and worker.only is None):
-            return self._take_fitting(worker, place)
         if not ready:
             return None
+        if not self._plain or worker.only is not None:
+            return self._take_fitting(worker, place)
         if place.held is None:
             place.held = self._share.acquire(ONE, self)
             if place.held is None:
                 return None
-        return self._taken(*ready.popleft(), place)
+        run, stage = ready.popleft()
+        return self._taken(run, stage, place)
 
     def _take_fitting(self, worker: SlotThread, place: ExecutionSlot) -> Batch | None:
         tried: list[Needs] = []
@@ -204,8 +219,9 @@ class Roster:
     def _taken(self, run: FlowRun | MapBatch, stage: Stage, place: ExecutionSlot) -> Batch:
         if not self._requeues[stage.number]:
             run.root.requeue = False
-        alone = self._most == 1 or isinstance(run, MapBatch)
-        return run, ((stage,) if alone else self._batch(run, stage, place))
+        if self._most == 1 or isinstance(run, MapBatch):
+            return run, (stage,)
+        return run, self._batch(run, stage, place)
 
     def _batch(
         self, run: FlowRun | MapBatch, first: Stage, place: ExecutionSlot

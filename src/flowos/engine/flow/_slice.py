@@ -23,13 +23,16 @@ from flowos.engine.flow._runs import FlowRun, MapBatch, TimedRun, raise_error_of
 from flowos.engine.flow._usage import SliceUsage
 from flowos.model import (
     Cancelled,
+    EnginePlan,
     File,
     Flow,
     FlowosError,
+    PlannedTask,
     RunResult,
     SliceFreed,
     ValueRefused,
     brief_repr,
+    engine_of,
 )
 
 if TYPE_CHECKING:
@@ -46,6 +49,16 @@ class Slice(Freed):
     hire: makes the crew, and another after a Ctrl-C; clear: removes what was made on disk; usage:
     counts what it is used for.
     notes: what a person should know of it now.
+
+    >>> @fo.task
+    ... def inverse(x: float) -> float:
+    ...     return 1 / x
+    >>> s = fo.slice(inverse(fo.flow_input("x", float)), cores=1)
+    >>> s
+    <slice of <flow flow(x: float64), 1 tasks>, places: 1>
+    >>> s.run(4.0), s.run(x=2.0), s.places, s.notes
+    ([0.25], [0.5], 1, ())
+    >>> s.free()
     """
 
     def __init__(
@@ -107,6 +120,11 @@ class Slice(Freed):
         `fo.as_completed`, `concurrent.futures.wait` and so on take it; `cancel()` ends it also
         while it runs. `free` ends what is not done. With workers="inline" it runs at once, before
         this returns. Raises ValueRefused, SliceFreed.
+
+        >>> with fo.slice(fo.kernels.sort(fo.flow_input("x", fo.array(fo.int64)))) as s:
+        ...     run = s.submit(np.array([3, 1, 2]))
+        ...     run.result()
+        [array([1, 2, 3])]
         """
         return self.submit_attempt(1, values, named)
 
@@ -124,10 +142,33 @@ class Slice(Freed):
         return run
 
     async def arun(self, /, *values: object, **named: object) -> list[object]:
-        """`run` for asyncio: no thread waits. Cancelling the task that awaits it ends the run."""
+        """`run` for asyncio: no thread waits. Cancelling the task that awaits it ends the run.
+
+        >>> import asyncio
+        >>> with fo.slice(fo.kernels.sort(fo.flow_input("x", fo.array(fo.int64)))) as s:
+        ...     asyncio.run(s.arun(np.array([3, 1, 2])))
+        [array([1, 2, 3])]
+        """
         from flowos.engine.flow._submitted import awaited
 
         return await awaited(self.submit(*values, **named))
+
+    def plan(self, /, *values: object, **named: object) -> EnginePlan:
+        """Which engine runs each task for values of these sizes, and what is copied.
+
+        Of tasks with several bodies (`either`) with what they took; others have one.
+
+        >>> with fo.slice(fo.kernels.sort(fo.flow_input("x", fo.array(fo.int64)))) as s:
+        ...     print(s.plan(np.array([3, 1, 2])))
+        task  engine  time
+        sort  python  not measured
+        no copies
+        state: chosen
+        """
+        self.flow.bind(values, named)
+        calls = [call.task for call in self.flow.calls]
+        tasks = (PlannedTask(task=t.name, engine=engine_of(t.body), seconds=None) for t in calls)
+        return EnginePlan(state="chosen", tasks=tuple(tasks), copies=())
 
     @overload
     def map(
@@ -154,6 +195,15 @@ class Slice(Freed):
         `RunResult` for each item, good or bad, and goes on; raised is then only what is not of an
         item: the end of the slice, or an error of `values` itself. Items of one batch whose
         results are lost with a worker are run again.
+
+        >>> @fo.task
+        ... def inverse(x: float) -> float:
+        ...     return 1 / x
+        >>> with fo.slice(inverse(fo.flow_input("x", float))) as s:
+        ...     list(s.map([1.0, 4.0]))
+        ...     [result.ok for result in s.map([1.0, 0.0], on_error="return")]
+        [[1.0], [0.25]]
+        [True, False]
         """
         return self.map_run(values, ahead, on_error).results()
 

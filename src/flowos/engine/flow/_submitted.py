@@ -1,14 +1,32 @@
 """Runs that no thread waits for, as futures of the standard library."""
 
+import concurrent.futures
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from concurrent.futures import as_completed as as_completed
+from typing import TypeVar
 
 from flowos.engine.flow._core_share import is_at_a_place
 from flowos.engine.flow._executor import Executor
 from flowos.engine.flow._runs import FlowRun
 from flowos.model import Cancelled
+
+T = TypeVar("T")
+
+
+def as_completed(
+    runs: "Iterable[Future[T]]", timeout: float | None = None
+) -> "Iterator[Future[T]]":
+    """Runs that were submitted, each as it ends, as `concurrent.futures.as_completed` gives them.
+
+    timeout: seconds for all of them; after that it raises TimeoutError.
+
+    >>> with fo.slice(fo.kernels.sort(fo.flow_input("x", fo.array(fo.int64)))) as s:
+    ...     runs = [s.submit(np.array([n, 1])) for n in (3, 2)]
+    ...     sorted(run.result()[0].tolist() for run in fo.as_completed(runs))
+    [[1, 2], [1, 3]]
+    """
+    return concurrent.futures.as_completed(runs, timeout)
 
 
 class BackgroundRun(Future[list[object]]):

@@ -1,6 +1,7 @@
 """A guest: another framework's own cluster on the nodes of a slice, until it is freed."""
 
 import os
+import re
 import secrets
 import shutil
 import sys
@@ -8,24 +9,37 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from flowos._collected import when_collected
-from flowos._dataclasses import dataclass
+from flowos._dataclasses import dataclass, replace
 from flowos.drivers import Connection, GuestDriver, GuestPlan, GuestWords, guest_named
+from flowos.engine._later import Later
 from flowos.engine._node import Node
+from flowos.engine._ready import Ready
 from flowos.engine.flow._freed import Freed
+from flowos.engine.flow._inside import Surroundings
 from flowos.engine.guests import guest_program
 from flowos.engine.launch._capture import LineCapture
+from flowos.engine.launch._end_reasons import how_ended
 from flowos.engine.launch._running import RunningProcess
 from flowos.engine.local._here import here
 from flowos.engine.workers._listeners import certificate
-from flowos.engine.workers._worker_start import how_ended
 from flowos.engine.workers.stream_worker import context_of
-from flowos.model import BARE, Killed, Launch, LaunchFailed, SliceRefused
+from flowos.model import (
+    BARE,
+    Environment,
+    FlowosError,
+    Killed,
+    Launch,
+    LaunchFailed,
+    NotStarted,
+    SliceRefused,
+)
 
 if TYPE_CHECKING:
     from flowos.engine.guests._relay import Relay
@@ -97,13 +111,13 @@ class Guest(Freed):
 class _Program:
     """One that runs on a node, and what it printed last. answer: what its reader found, or ""."""
 
-    def __init__(self, node: Node, launch: Launch, reader: Callable[[str], str]) -> None:
-        self.node, self.launch, self.reader = node, launch, reader
+    def __init__(self, around: Surroundings, launch: Launch, reader: Callable[[str], str]) -> None:
+        self.around, self.launch, self.reader = around, launch, reader
         self.answer = self.folder = ""
         self._last: deque[str] = deque(maxlen=_KEPT_LINES)
         self._answered = threading.Event()
         out, err = (LineCapture(_KEPT_BYTES, self._hear) for _ in range(2))
-        self.running: RunningProcess = node.start(launch, captures=(out, err))
+        self.running: RunningProcess = around.node.start(launch, captures=(out, err))
 
     def _hear(self, line: str) -> None:
         if line.startswith(guest_program.FOLDER_IS):
@@ -118,13 +132,20 @@ class _Program:
         """Its answer. Raises LaunchFailed with what it printed if there is none by then."""
         while not self._answered.wait(_TICK_SECONDS):
             if self.running.done:
-                raise LaunchFailed(self._complaint(how_ended(self.running.wait())))
+                raise LaunchFailed(self._complaint(self._end()))
             if time.monotonic() > until:
                 raise LaunchFailed(self._complaint("it does not answer"))
         return self.answer
 
+    def _end(self) -> str:
+        outcome, image = self.running.wait(), self.around.named
+        if image and isinstance(outcome.end, NotStarted):
+            return f"image {image}: guests need a python3 in it: {outcome.end.reason}"
+        return how_ended(outcome)
+
     def _complaint(self, why: str) -> str:
-        return "\n  ".join((f"{why} on node {self.node.name}; it said last:", *self._last))
+        said = "; it said last:" if self._last else ""
+        return "\n  ".join((f"{why} on node {self.around.node.name}{said}", *self._last))
 
     def end(self) -> None:
         """After `stop`: wait, and remove what one that was killed has left."""
@@ -133,21 +154,24 @@ class _Program:
         except TimeoutError:
             return
         if self.folder and isinstance(ended.end, Killed) and ended.end.by == "request":
-            self.node.run(Launch(argv=("rm", "-rf", "--", self.folder)))
+            self.around.node.run(Launch(argv=("rm", "-rf", "--", self.folder)))
 
 
 class _Programs:
-    """All of a guest: the head first. files: of the guest, removed at its end."""
+    """All of a guest: the head first. files: of the guest, removed at its end.
+
+    undo: what follows then, as images that are given back.
+    """
 
     def __init__(self, name: str, files: Path) -> None:
-        self.name, self.files = name, files
+        self.name, self.files, self.undo = name, files, ExitStack()
         self.started: list[_Program] = []
         self._relay: Relay | None = None
 
     def begin_anew(self, ended: _Program) -> _Program:
         """In its place."""
         ended.end()
-        again = _Program(ended.node, ended.launch, ended.reader)
+        again = _Program(ended.around, ended.launch, ended.reader)
         self.started[self.started.index(ended)] = again
         return again
 
@@ -162,6 +186,7 @@ class _Programs:
         if self._relay is not None:
             self._relay.close()
         self.stop()
+        self.undo.close()
         shutil.rmtree(self.files, ignore_errors=True)
 
     def stop(self) -> None:
@@ -175,24 +200,27 @@ class _Programs:
 
 @dataclass(frozen=True, kw_only=True)
 class _Cluster:
-    """A guest to be started. nodes: those of the slice."""
+    """A guest to be started. places: the nodes of the slice, each in its environment."""
 
     driver: GuestDriver
-    nodes: Sequence[Node]
+    places: Sequence[Surroundings]
     plan: GuestPlan
 
     def started(self, programs: _Programs, until: float) -> Connection:
         """Raises LaunchFailed if one of its programs does not answer by then."""
-        head, workers = self.nodes[0], self.nodes
+        plan, head, workers = self.plan, self.places[0], self.places
         if self.driver.head_is_ours:
-            head, workers = here(), self.nodes[self.plan.here :]
-        began = self._begun(programs, head, self.driver.head(self.plan), self.driver.read_address)
-        address = self._answer(programs, began, until)
-        words = self.driver.worker(self.plan, address)
+            head, workers = Surroundings(node=here()), self.places[plan.head_cores > 0 :]
+            plan = replace(plan, python=sys.executable)
+        words = self.driver.head(plan)
+        address = self._answer(
+            programs, self._begun(programs, head, words, self.driver.read_address), until
+        )
+        joining = self.driver.worker(self.plan, address)
         joined = [
-            self._begun(programs, node, words, self._has_joined)
-            for node in workers
-            if words is not None
+            self._begun(programs, around, joining, self._has_joined)
+            for around in workers
+            if joining is not None
         ]
         for worker in joined:
             self._answer(programs, worker, until)
@@ -216,53 +244,101 @@ class _Cluster:
         return "joined" * self.driver.has_joined(line)
 
     def _begun(
-        self, programs: _Programs, node: Node, words: GuestWords, reader: Callable[[str], str]
+        self,
+        programs: _Programs,
+        around: Surroundings,
+        words: GuestWords,
+        reader: Callable[[str], str],
     ) -> _Program:
+        node = around.node
         file = self.plan.files / Path(guest_program.__file__).name
         seen_from = self.plan.ours if node.is_here else node.our_address
         variables = (*words.variables, ("PYTHONUNBUFFERED", "1"))
         launch = Launch(
-            argv=(self.plan.python, str(file), seen_from, *words.argv),
-            variables=node.variables(BARE, variables),
-            cwd=self.plan.cwd,
+            argv=(_python(around), str(file), seen_from, *words.argv),
+            env=around.env,
+            variables=node.variables(around.env, variables),
+            cwd=around.cwd,
         )
-        program = _Program(node, launch, reader)
+        program = _Program(around, launch, reader)
         programs.started.append(program)
         return program
 
 
-def start_guest(of: object, name: str, nodes: Sequence[Node], *, cores: int | None) -> Guest:
-    """A guest on these nodes, once it answers. cores: of each node; by default all.
+def start_guest(
+    of: object, name: str, nodes: Sequence[Node], *, cores: int | None, env: Environment = BARE
+) -> Guest:
+    """A guest on these nodes, in this environment, once it answers.
 
-    Raises SliceRefused if it is not installed, or does not start.
+    cores: of each node; by default all.
+
+    Raises SliceRefused if it is not installed, or does not start; EnvironmentRefused.
     """
-    driver = _driver(name)
-    has = nodes[0].resources()
+    driver = _driver(name, env)
     files = _made(nodes[0].folder() / f"guest-{secrets.token_hex(4)}")
     programs = _Programs(name, files)
+    places: list[Surroundings] = []
     try:
-        ours = all(node.is_here for node in nodes)
-        plan = GuestPlan(
-            python=sys.executable,
-            cores=cores or len(has.cpus),
-            memory_bytes=has.memory_bytes,
-            head_cores=(cores or len(has.cpus)) * ours,
-            secret=secrets.token_hex(32),
-            files=files,
-            pem=certificate(files) if driver.certified else files / "none",
-            ours=nodes[0].our_address,
-            here=ours,
-            cwd=Path.cwd(),
-        )
+        places = _entered(driver, nodes, env, programs.undo)
+        plan = _plan(driver, places, cores, files)
         _write(files, driver.files(plan))
-        cluster = _Cluster(driver=driver, nodes=nodes, plan=plan)
+        cluster = _Cluster(driver=driver, places=places, plan=plan)
         connection = cluster.started(programs, time.monotonic() + START_SECONDS)
     except BaseException as error:
         programs.end()
         if isinstance(error, LaunchFailed):
-            raise SliceRefused(_words(driver, str(error))) from None
+            raise SliceRefused(_words(driver, places, str(error))) from None
         raise
     return Guest(of, programs, connection)
+
+
+def _entered(
+    driver: GuestDriver, nodes: Sequence[Node], env: Environment, undo: ExitStack
+) -> list[Surroundings]:
+    """The nodes with the environment ready, on all at once. Raises what `Node.ready` does."""
+    named = env.image.source.name if env.image else ""
+    later = [Later(partial(node.ready, env)) for node in nodes]
+    undo.callback(_give_back, later)
+    places = [
+        Surroundings(node=node, env=each.result().env, named=named)
+        for node, each in zip(nodes, later, strict=True)
+    ]
+    if booted := next((each.env.label for each in places if each.env.boot), ""):
+        raise SliceRefused(
+            f"guest {driver.name}: {booted} boots a machine of its own, with no way to it; use "
+            "another runtime"
+        )
+    return places
+
+
+def _give_back(later: Sequence[Later[Ready]]) -> None:
+    for each in later:
+        with suppress(FlowosError):  # it is not ready, which was said
+            each.result().close()
+
+
+def _plan(
+    driver: GuestDriver, places: Sequence[Surroundings], cores: int | None, files: Path
+) -> GuestPlan:
+    first = places[0]
+    has, ours = first.node.resources(), all(each.node.is_here for each in places)
+    cores = cores or len(has.cpus)
+    return GuestPlan(
+        python=_python(first),
+        cores=cores,
+        memory_bytes=has.memory_bytes,
+        head_cores=cores if ours and not first.in_image else 0,
+        secret=secrets.token_hex(32),
+        files=files,
+        pem=certificate(files) if driver.certified else files / "none",
+        ours=first.node.our_address,
+        here=ours,
+        cwd=first.cwd,
+    )
+
+
+def _python(around: Surroundings) -> str:
+    return "python3" if around.in_image else sys.executable
 
 
 def _tell_ray() -> None:
@@ -274,18 +350,24 @@ def _tell_ray() -> None:
             raylet.AuthenticationTokenLoader.instance().reset_cache()
 
 
-def _driver(name: str) -> GuestDriver:
+def _driver(name: str, env: Environment) -> GuestDriver:
     driver = guest_named(name)
+    if env.image is not None and not driver.head_is_ours:
+        return driver
     for module in driver.modules:
         if find_spec(module) is None:
             raise SliceRefused(f"guest {name}: it is not installed here: {driver.remedy}")
     return driver
 
 
-def _words(driver: GuestDriver, why: str) -> str:
+def _words(driver: GuestDriver, places: Sequence[Surroundings], why: str) -> str:
+    named = next((each.named for each in places if each.in_image), "")
+    where = f"in image {named}" if named else "on the node"
     for said, remedy in driver.complaints:
         if said in why:
-            return f"guest {driver.name}: {said} on the node: {remedy}"
+            return f"guest {driver.name}: {said} {where}: {remedy}"
+    if re.search(rf"No module named '?({'|'.join(driver.modules)})\b", why):
+        return f"guest {driver.name}: it is not installed {where}: {driver.remedy}"
     return f"guest {driver.name}: it does not start: {why}"
 
 

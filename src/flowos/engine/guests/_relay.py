@@ -9,7 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 from flowos.model import LaunchFailed
 
 _CHUNK_BYTES = 1 << 16
-_REACH_SECONDS = 10.0
+_REACH_SECONDS, _TICK_SECONDS = 30.0, 0.05
 
 
 class Relay:
@@ -41,19 +41,29 @@ class Relay:
         try:
             asyncio.run(self._serve())
         except (OSError, TimeoutError) as error:
-            self._complaint = str(error) or "it does not answer"
+            self._complaint = str(error) or self._complaint or "it does not answer"
         finally:
             self._begun.set()
 
     async def _serve(self) -> None:
         self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
-        _, there = await asyncio.wait_for(self._opened(), _REACH_SECONDS)
+        _, there = await asyncio.wait_for(self._reached(), _REACH_SECONDS)
         there.close()
+        self._complaint = ""
         server = await asyncio.start_server(self._pass_on, "127.0.0.1", 0)
         self._own = server.sockets[0].getsockname()[1]
         self._begun.set()
         await self._over.wait()
         server.close()
+
+    async def _reached(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Jupyter names its page a moment before it listens."""
+        while True:
+            try:
+                return await self._opened()
+            except ConnectionRefusedError as error:
+                self._complaint = str(error)
+                await asyncio.sleep(_TICK_SECONDS)
 
     async def _opened(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection(self._host, self._port, ssl=self._context)

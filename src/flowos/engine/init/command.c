@@ -50,26 +50,22 @@ static char** merge(char* text, size_t size, const char* passes, size_t passes_s
   return variables;
 }
 
-char** read_environment(int folder) {
-  static char* text;
-  static char** variables; /* they point into `text` and our own environment */
+char** read_environment(const struct run_folder* folder) {
+  static char** variables; /* they point into `launch` and our own environment */
   size_t size = 0;
   size_t passes_size = 0;
-  text = read_file(folder, "env", &size);
-  if (text == NULL) return NULL;
-  char* passes = read_file(folder, "passes", &passes_size);
-  if (passes == NULL && errno != ENOENT) return NULL;
-  variables = merge(text, size, passes == NULL ? "" : passes, passes_size);
-  free(passes);
+  char* text = part_of(folder, "env", &size);
+  const char* passes = part_of(folder, "passes", &passes_size);
+  errno = ENOENT;
+  if (text != NULL) variables = merge(text, size, passes == NULL ? "" : passes, passes_size);
   return variables;
 }
 
-char** read_words(int folder, char** given) {
-  static char* text;
-  static char** words; /* they point into `text` */
+char** read_words(const struct run_folder* folder, char** given) {
+  static char** words; /* they point into `launch` */
   size_t size = 0;
-  text = read_file(folder, "argv", &size);
-  if (text == NULL) return errno == ENOENT ? given : NULL;
+  char* text = part_of(folder, "argv", &size);
+  if (text == NULL) return given;
   words = (char**)calloc(size + 1, sizeof *words);
   if (words == NULL) return NULL;
   char** next = words;
@@ -139,13 +135,12 @@ static void default_signals(void) {
 
 /* Lines "umask OCTAL" and "NUMBER SOFT HARD", the limits of setrlimit(): as our supervisor has
  * them, whatever the runtime made of them on the way. A hard limit cannot be raised. */
-static void take_limits(int folder) {
-  char* text = read_file(folder, "limits", NULL);
+static void take_limits(const char* text) {
   unsigned mask = 0;
   int which = 0;
   unsigned long long soft = 0;
   unsigned long long hard = 0;
-  for (char* line = text; line != NULL && *line != '\0';) {
+  for (const char* line = text; line != NULL && *line != '\0';) {
     struct rlimit now;
     if (sscanf(line, "umask %o", &mask) == 1)
       umask((mode_t)mask);
@@ -155,16 +150,14 @@ static void take_limits(int folder) {
       now.rlim_cur = soft < now.rlim_max ? soft : now.rlim_max;
       setrlimit((unsigned)which, &now);
     }
-    char* end = strchr(line, '\n');
+    const char* end = strchr(line, '\n');
     line = end == NULL ? NULL : end + 1;
   }
-  free(text);
 }
 
 /* As far as they are ours. */
-static void take_cpus(int folder) {
+static void take_cpus(char* text) {
   cpu_set_t cpus;
-  char* text = read_file(folder, "cpus", NULL);
   if (text == NULL) return;
   CPU_ZERO(&cpus);
   for (char *at = text, *end = text;; at = end) {
@@ -172,7 +165,6 @@ static void take_cpus(int folder) {
     if (end == at) break;
     if (cpu >= 0 && cpu < CPU_SETSIZE) CPU_SET((size_t)cpu, &cpus);
   }
-  free(text);
   sched_setaffinity(0, sizeof cpus, &cpus);
 }
 
@@ -185,9 +177,9 @@ struct start {
 };
 
 /* Where our own is the lifeline. Returns errno. */
-static int take_input(int folder) {
-  if (faccessat(folder, "lifeline", F_OK, 0) != 0) return 0;
-  int input = openat(folder, "stdin", O_RDONLY | O_CLOEXEC);
+static int take_input(const struct run_folder* folder) {
+  if (part_of(folder, "lifeline", NULL) == NULL) return 0;
+  int input = openat(folder->fd, "stdin", O_RDONLY | O_CLOEXEC);
   if (input < 0 && errno == ENOENT) input = open("/dev/null", O_RDONLY | O_CLOEXEC);
   return input >= 0 && dup2(input, STDIN_FILENO) >= 0 ? 0 : errno;
 }
@@ -208,17 +200,18 @@ static _Noreturn void become(struct run_folder folder, struct job job, struct st
   if (getppid() != start.parent) _exit(EXIT_FAILURE); /* it died before the line above */
   default_signals();
   int kept[] = {folder.fd, start.report};
-  struct failure f = {OWN, take_input(folder.fd)};
+  struct failure f = {OWN, take_input(&folder)};
   if (f.error == 0) f.error = take_relay(start.relay, kept, 2);
   folder.fd = kept[0];
   start.report = kept[1];
-  const char* cwd = read_file(folder.fd, "cwd", NULL);
-  if (f.error == 0 && (cwd == NULL || chdir(cwd) != 0)) f = (struct failure){CWD, errno};
+  const char* cwd = part_of(&folder, "cwd", NULL);
+  if (f.error == 0 && cwd == NULL) f = (struct failure){CWD, ENOENT};
+  if (f.error == 0 && chdir(cwd) != 0) f = (struct failure){CWD, errno};
   if (f.error == 0) {
     /* before it can do anything that should be found */
     publish_started(&folder, start.parent, getpid());
-    take_limits(folder.fd);
-    take_cpus(folder.fd);
+    take_limits(part_of(&folder, "limits", NULL));
+    take_cpus(part_of(&folder, "cpus", NULL));
     f = execute(start.argv, start.variables);
     take_back_started(&folder);
   }

@@ -16,10 +16,10 @@ struct failure {
 };
 
 /* The whole environment of the command, from `env` and `passes`, or NULL and errno. It stays. */
-char** read_environment(int folder);
+char** read_environment(const struct run_folder* folder);
 
 /* The command: from `argv` if that is there, else what was given. NULL and errno. It stays. */
-char** read_words(int folder, char** given);
+char** read_words(const struct run_folder* folder, char** given);
 
 /* How the command stands to a terminal. */
 struct job {

@@ -5,30 +5,31 @@
  * everywhere: exact environment and folder, signals handed on, no process left behind, and an
  * answer that does not depend on what the runtime makes of exit codes.
  *
- * It reads in RUNDIR
+ * It reads in RUNDIR file `launch`, of parts: "NAME BYTES\n", so many bytes, NUL
  *   env       NAME=VALUE, each ended by NUL: the whole environment of the command
  *   passes    optional: prefixes, each ended by NUL. Variables of our own environment that begin
  *             with one go in too, and win: they say which rank this is. Without it the command
  *             inherits no descriptors but 0, 1 and 2
- *   enter     optional: lines "PID INODE [BOOT]", the last being a kernel's boot_id. Before all
- *             else join the user and mount namespaces of the first such process that is there, if
- *             the latter is still the one of that number: a container held for a gang on this node
  *   argv      optional: COMMAND and each ARG, ended by NUL, instead of those given: some runtimes
  *             pass on nothing but UTF-8
  *   streams   optional: the standard streams are our descriptors 3, 4 and 5, as 0, 1 and 2 are the
  *             runtime's own
  *   limits    optional: file mode mask and resource limits of the command, see command.c
  *   cwd       the folder to start in
- *   alive     optional: a FIFO that the supervisor holds open for writing. When it is closed (or
- *             the supervisor is gone) the command gets TERM and, after the grace, KILL
- *   lifeline  optional, instead: our standard input does the same. The supervisor is on another
- *             node, to which FIFOs do not reach. If it says `alone`, an end that `status` says is
- *             no failure of what started us, and our exit code is 0
+ *   lifeline  optional, instead of `alive`: our standard input does the same. The supervisor is on
+ *             another node, to which FIFOs do not reach. If it says `alone`, an end that `status`
+ *             says is no failure of what started us, and our exit code is 0
  *   cpus      optional: numbers of the CPUs that the command is to run on
- *   stdin     with `lifeline`, optional: what the command reads as standard input; else nothing
  *   relay     optional: the command sends on what is printed itself, see relay.h
- *   grace     optional: seconds between the two, 2 if it is not there
- *   group     optional: the number of the process group that the terminal of a person listens to.
+ * and the files, all optional
+ *   enter     lines "PID INODE [BOOT]", the last being a kernel's boot_id. Before all else join the
+ *             user and mount namespaces of the first such process that is there, if the latter is
+ *             still the one of that number: a container held for a gang on this node
+ *   alive     a FIFO that the supervisor holds open for writing. When it is closed (or
+ *             the supervisor is gone) the command gets TERM and, after the grace, KILL
+ *   stdin     with `lifeline`: what the command reads as standard input; else nothing
+ *   grace     seconds between the two, 2 if it is not there
+ *   group     the number of the process group that the terminal of a person listens to.
  *             The command and we join it, so that it is a job like any other: Ctrl-C, Ctrl-Z and a
  *             new window size reach it from the terminal itself. Where the runtime made a terminal
  *             of its own, that one listens to the command
@@ -275,12 +276,11 @@ static int finish(struct run* run) {
 /* ---- from start to end ---- */
 
 /* Our standard input: nothing is sent along it. */
-static bool lifeline_holds(struct run* run, char* said) {
+static bool lifeline_holds(struct run* run, const char* said) {
   struct pollfd on = {STDIN_FILENO, 0, 0};
   run->alive = STDIN_FILENO;
   run->before = read_node_times();
   run->alone = strcmp(said, "alone") == 0;
-  free(said);
   return poll(&on, 1, 0) == 0;
 }
 
@@ -288,7 +288,7 @@ static bool lifeline_holds(struct run* run, char* said) {
 static bool supervisor_lives(struct run* run, struct failure* f) {
   char byte = 0;
   *f = (struct failure){OWN, 0};
-  char* lifeline = read_file(run->folder.fd, "lifeline", NULL);
+  const char* lifeline = part_of(&run->folder, "lifeline", NULL);
   if (lifeline != NULL) return lifeline_holds(run, lifeline);
   run->alive = openat(run->folder.fd, "alive", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (run->alive < 0 && errno != ENOENT) f->error = errno;
@@ -311,8 +311,8 @@ static struct job find_job(const struct run_folder* folder) {
 
 static int supervise(struct run* run, char** argv) {
   struct failure f;
-  char** variables = read_environment(run->folder.fd);
-  argv = read_words(run->folder.fd, argv);
+  char** variables = read_environment(&run->folder);
+  argv = read_words(&run->folder, argv);
   if (variables == NULL || argv == NULL) return fail(run, (struct failure){ENV, errno});
   const sigset_t set = block_signals();
   run->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -322,7 +322,8 @@ static int supervise(struct run* run, char** argv) {
     run->stopped = true;
     return tell_status(run, "signal 15", SIGNALLED + SIGTERM);
   }
-  if (f.error == 0) f.error = open_relay(run->folder.fd, &run->relay);
+  if (f.error == 0 && part_of(&run->folder, "relay", NULL) != NULL)
+    f.error = open_relay(&run->relay);
   if (f.error != 0) return fail(run, f);
   run->job = find_job(&run->folder);
   run->command = start_command(&run->folder, run->job, &run->relay, argv, variables, &f);
@@ -373,15 +374,19 @@ static bool get_guardian(struct run* run, int* code) {
 }
 
 int run_command(char** argv) {
-  struct run run = {.folder.rank = own_rank(), .relay.page = -1, .began = now_seconds()};
+  static struct run run;
+  run = (struct run){.folder.rank = own_rank(), .relay = no_relay(), .began = now_seconds()};
   run.folder.fd = open(argv[1], O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (run.folder.fd < 0) {
     fprintf(stderr, "flowos-init: cannot open %s: %s\n", argv[1], strerror(errno));
     return OWN_FAILURE;
   }
-  int code = take_streams(run.folder.fd);
+  int code = open_launch(&run.folder);
+  if (code != 0) return fail(&run, (struct failure){ENV, code});
+  if (part_of(&run.folder, "streams", NULL) != NULL) code = take_streams();
   if (code != 0) return fail(&run, (struct failure){OWN, code});
-  close_inherited(run.folder.fd);
+  /* the wire to a rank may be one (PMI_FD) */
+  if (part_of(&run.folder, "passes", NULL) == NULL) close_inherited(run.folder.fd);
   code = enter_container(run.folder.fd);
   if (code != 0) return fail(&run, (struct failure){ENTER, code});
   return get_guardian(&run, &code) ? supervise(&run, argv + 3) : code;

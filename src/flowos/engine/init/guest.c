@@ -1,9 +1,7 @@
 #define _GNU_SOURCE
 #include "guest.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <grp.h>
 #include <net/if.h>
 #include <signal.h>
@@ -13,21 +11,21 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
-#include <sys/reboot.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "initrd.h"
 #include "pump.h"
 #include "run_folder.h"
 
-enum { BEAT_MILLISECONDS = 2000, LOOKS = 10000, LOOK_MICROSECONDS = 1000, PATH_BYTES = 4096 };
+enum { BEAT_MILLISECONDS = 2000, LOOK_MICROSECONDS = 1000, PATH_BYTES = 4096 };
 
+static const char disk[] = "/dev/vda";
 static const char share_options[] =
     "trans=virtio,version=9p2000.L,msize=512000,access=any,cache=mmap";
 
@@ -44,47 +42,6 @@ struct guest {
   struct message coming;
   size_t got;
 };
-
-/* The kernel's log is what boot() prints of a machine that ends. */
-static _Noreturn void give_up(const char* what, const char* name) {
-  int log = open("/dev/kmsg", O_WRONLY);
-  if (log >= 0) dprintf(log, "<2>flowos: %s %s: %s\n", what, name, strerror(errno));
-  reboot(RB_AUTOBOOT);
-  for (;;) pause();
-}
-
-/* ---- devices ---- */
-
-static void must_mount(const char* source, const char* target, const char* type,
-                       unsigned long flags, const char* options) {
-  if (mount(source, target, type, flags, options) != 0) give_up("cannot mount", target);
-}
-
-static void load_modules(void) {
-  glob_t found;
-  if (glob("/modules/*.ko", 0, NULL, &found) != 0) return;
-  for (size_t i = 0; i < found.gl_pathc; i++) {
-    int file = open(found.gl_pathv[i], O_RDONLY | O_CLOEXEC);
-    if (syscall(SYS_finit_module, file, "", 0) != 0 && errno != EEXIST)
-      give_up("cannot load", found.gl_pathv[i]);
-    close(file);
-    unlink(found.gl_pathv[i]);
-  }
-  globfree(&found);
-}
-
-/* Devices appear a moment after their drivers. */
-static int open_when_there(const char* pattern, int flags) {
-  for (int look = 0; look < LOOKS; look++) {
-    glob_t found;
-    int fd = -1;
-    if (glob(pattern, 0, NULL, &found) == 0) fd = open(found.gl_pathv[0], flags | O_CLOEXEC);
-    globfree(&found);
-    if (fd >= 0) return fd;
-    usleep(LOOK_MICROSECONDS);
-  }
-  give_up("no device", pattern);
-}
 
 static void open_ports(struct guest* guest) {
   guest->control = open_when_there("/dev/vport*p1", O_RDWR);
@@ -106,39 +63,6 @@ static void make_folders(const char* path, const char* last_is_file) {
       mkdir(part, S_IRWXU | S_IRGRP | S_IXGRP | S_IROTH | S_IXOTH);
     if (*end == '\0') return;
   }
-}
-
-static void mount_own(void) {
-  for (const char* const* name =
-           (const char* const[]){"/proc", "/sys", "/dev", "/image", "/over", "/root", NULL};
-       *name != NULL; name++)
-    mkdir(*name, S_IRWXU | S_IRGRP | S_IXGRP | S_IROTH | S_IXOTH);
-  must_mount("proc", "/proc", "proc", 0, NULL);
-  must_mount("sys", "/sys", "sysfs", 0, NULL);
-  must_mount("dev", "/dev", "devtmpfs", 0, NULL);
-  while (open("/dev/null", O_RDWR) < STDERR_FILENO) continue; /* the kernel found no console */
-}
-
-/* The image under what is written in memory becomes the root. */
-static void enter_image(void) {
-  static const char* const kept[] = {"/proc", "/sys", "/dev"};
-  char inside[32];
-  close(open_when_there("/dev/vda", O_RDONLY));
-  must_mount("/dev/vda", "/image", "squashfs", MS_RDONLY, NULL);
-  must_mount("over", "/over", "tmpfs", 0, "mode=755");
-  mkdir("/over/upper", S_IRWXU | S_IRGRP | S_IXGRP | S_IROTH | S_IXOTH);
-  mkdir("/over/work", S_IRWXU);
-  must_mount("root", "/root", "overlay", 0,
-             "lowerdir=/image,upperdir=/over/upper,workdir=/over/work");
-  for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
-    snprintf(inside, sizeof inside, "/root%s", kept[i]);
-    mkdir(inside, S_IRWXU | S_IRGRP | S_IXGRP | S_IROTH | S_IXOTH);
-    must_mount(kept[i], inside, NULL, MS_MOVE, NULL);
-  }
-  /* not by chroot() alone: in one no process may make a user namespace */
-  if (chdir("/root") != 0 || mount(".", "/", NULL, MS_MOVE, NULL) != 0 || chroot(".") != 0 ||
-      chdir("/") != 0)
-    give_up("cannot enter", "the image");
 }
 
 static void complete_devices(void) {
@@ -366,8 +290,6 @@ static _Noreturn void serve(struct guest* guest, struct pump* pumps) {
   for (;;) pause();
 }
 
-int is_guest(const char* name) { return getpid() == 1 && strcmp(name, "/init") == 0; }
-
 _Noreturn void be_guest(int (*run)(char** argv)) {
   static struct pump pumps[3]; /* from INPUT, to OUTPUT, to ERRORS */
   struct guest guest = {.next = NULL};
@@ -376,9 +298,11 @@ _Noreturn void be_guest(int (*run)(char** argv)) {
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, NULL);
   mount_own();
+  fill_streams("/dev/null");
   load_modules();
   open_ports(&guest);
-  enter_image();
+  close(open_when_there(disk, O_RDONLY));
+  enter_image(disk);
   complete_devices();
   read_request(&guest);
   const struct user user = read_user(&guest);

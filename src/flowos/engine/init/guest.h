@@ -2,9 +2,6 @@
 #ifndef FLOWOS_INIT_GUEST_H
 #define FLOWOS_INIT_GUEST_H
 
-/* Is this the first process of a machine, started from our own initrd? */
-int is_guest(const char* name);
-
 /* Loads the modules of the initrd, mounts the image (squashfs on the first virtio disk) under an
  * overlay in memory, takes the request from the port of boot.h, mounts its shares, and runs
  * flowos-init as the user that it names, in a session of its own. Between its streams and the ports

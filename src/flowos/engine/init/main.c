@@ -6,12 +6,17 @@
 #include "boot.h"
 #include "flowos-init.h"
 #include "guest.h"
+#include "initrd.h"
+#include "node.h"
 #include "overlay.h"
 
 enum { OWN_FAILURE = 125 };
 
 int main(int argc, char** argv) {
-  if (is_guest(argv[0])) be_guest(run_command);
+  if (is_first_process(argv[0])) {
+    if (is_node()) be_node(argv);
+    be_guest(run_command);
+  }
   if (argc == 2 && strcmp(argv[1], "--version") == 0) {
     puts("flowos-init 1");
     return 0;

@@ -11,8 +11,11 @@ struct relay {
   int readers[2], writers[2];
 };
 
-/* Made where RUNDIR has a file `relay`. Returns errno. */
-int open_relay(int folder, struct relay* relay);
+/* There is none. */
+struct relay no_relay(void);
+
+/* Returns errno. */
+int open_relay(struct relay* relay);
 
 /* In the child: the command prints into the pipes, and has the page and the reading ends as
  * descriptors 3, 4 and 5. `keep` is moved out of the way. Returns errno. */

@@ -65,6 +65,31 @@ char* read_file(int folder, const char* name, size_t* size) {
   return text;
 }
 
+int open_launch(struct run_folder* folder) {
+  folder->launch = read_file(folder->fd, "launch", &folder->launch_size);
+  return folder->launch == NULL ? errno : 0;
+}
+
+char* part_of(const struct run_folder* folder, const char* name, size_t* size) {
+  const size_t length = strlen(name);
+  char* const end = folder->launch + folder->launch_size;
+  for (char* at = folder->launch; at < end;) {
+    char* content = NULL;
+    char* found = strchr(at, ' ');
+    if (found == NULL) return NULL;
+    size_t bytes = strtoul(found, &content, 10);
+    if (*content != '\n') return NULL; /* cut off */
+    content++;
+    if (bytes >= (size_t)(end - content)) return NULL;
+    if ((size_t)(found - at) == length && strncmp(at, name, length) == 0) {
+      if (size != NULL) *size = bytes;
+      return content;
+    }
+    at = content + bytes + 1;
+  }
+  return NULL;
+}
+
 static bool write_all(int fd, const char* text) {
   size_t left = strlen(text);
   while (left > 0) {

@@ -12,6 +12,8 @@
 struct run_folder {
   int fd;
   unsigned long rank; /* which started.RANK and status.RANK are ours */
+  char* launch;       /* the file of that name */
+  size_t launch_size;
 };
 
 /* Which rank the launcher made us; 0 without one. */
@@ -22,6 +24,12 @@ ssize_t read_some(int fd, void* to, size_t most);
 
 /* The whole file, with a NUL behind it, or NULL and errno. To be freed. `size` may be NULL. */
 char* read_file(int folder, const char* name, size_t* size);
+
+/* Reads `launch`, which stays. Returns errno. */
+int open_launch(struct run_folder* folder);
+
+/* Of `launch`, with a NUL behind it, or NULL if it has no such part. `size` may be NULL. */
+char* part_of(const struct run_folder* folder, const char* name, size_t* size);
 
 /* Readers of what is published see the whole file or none. A failure to write is
  * reported on stderr: there is no better place. True if it is there. */

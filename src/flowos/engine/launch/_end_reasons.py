@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from flowos.drivers import Seen
-from flowos.model import End, Exited, Launch, RuntimeFailed
+from flowos.model import End, Exited, Killed, Launch, Lost, Outcome, RuntimeFailed
 
 _FLAGS, _PF_EXITING = 5, 0x4
 """Of /proc/PID/stat the place of the flags after the state; include/linux/sched.h."""
@@ -48,3 +48,23 @@ def runs(stat: bytes) -> bool:
     """
     state, *rest = stat.rpartition(b")")[2].split()
     return state not in (b"Z", b"X") and not int(rest[_FLAGS]) & _PF_EXITING
+
+
+def how_ended(outcome: Outcome) -> str:
+    """In words, for a process that should have gone on."""
+    match outcome.end:
+        case Exited(code):
+            return f"it exited with code {code}"
+        case Killed(signal):
+            hint = ", as when memory runs out" if _name(signal) == "SIGKILL" else ""
+            return f"it was killed by signal {signal} ({_name(signal)}){hint}"
+        case Lost(reason):
+            return f"it is gone ({reason})"
+        case other:
+            return other.reason
+
+
+def _name(number: int) -> str:
+    import signal  # only a process that failed pays for it
+
+    return signal.Signals(number).name if number in set(signal.Signals) else "real time"

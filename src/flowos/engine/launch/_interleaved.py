@@ -2,7 +2,8 @@
 
 A program takes part by flowos_turns.h (of probes/programs): each of its ranks connects to the
 socket that FLOWOS_TURNS names, sends a byte when it waits, and works from the byte it gets to the
-next that it sends, or to its end.
+next that it sends, or to its end. No socket leads into a guest: one that is booted works from its
+start to its end while the others wait.
 """
 
 import select
@@ -66,9 +67,10 @@ class _Seat:
             prepared.discard()
             raise LaunchFailed(f"turns cannot be given at {path}: {error.strerror}") from error
         launch, limit = prepared.launch, prepared.launch.limit_seconds
+        turns = () if launch.env.boot else (("FLOWOS_TURNS", path),)
         launch = replace(
             launch,
-            variables=(*launch.variables, ("FLOWOS_TURNS", path)),
+            variables=(*launch.variables, *turns),
             limit_seconds=limit and limit * count,
         )
         self.running: RunningProcess = replace(prepared, launch=launch).start()

@@ -13,7 +13,7 @@ What is promised, whatever the runtime and the launcher:
 import os
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 from subprocess import DEVNULL, Popen
 from typing import TypedDict, Unpack
 
@@ -232,32 +232,41 @@ def _ready_to_spawn(prepared: PreparedLaunch, stdin: Stdin) -> Spawn:
 
 
 def write_folder(prepared: PreparedLaunch) -> None:
-    """Write the files that flowos-init reads; flowos-init.c documents the format."""
-    launch, folder, launcher = prepared.launch, prepared.folder, prepared.launcher
+    """Write the file that flowos-init reads; flowos-init.c documents the format."""
+    folder, named = prepared.folder, prepared.launch.argv[0]
+    try:
+        parts = [(name, os.fsencode(content)) for name, content in _parts(prepared)]
+        written = b"".join(b"%s %d\n%s\0" % (name.encode(), len(p), p) for name, p in parts)
+        (folder / "launch").write_bytes(written)
+        if not prepared.session.elsewhere:
+            os.mkfifo(folder / "alive", 0o600)
+    except UnicodeEncodeError as error:
+        raise LaunchFailed(f"'{named}': a variable or folder name: {error}") from error
+    except OSError as error:
+        raise LaunchFailed(f"cannot write the run folder {folder}: {error.strerror}") from error
+
+
+def _parts(prepared: PreparedLaunch) -> Iterator[tuple[str, str | PurePath]]:
+    launch, launcher, elsewhere = prepared.launch, prepared.launcher, prepared.session.elsewhere
     merged = dict(prepared.kept) | dict(launch.env.variables) | dict(launch.variables)
     variables = {n: v for n, v in merged.items() if not n.startswith(launcher.env_overridden)}
     pairs = (variables | dict(launcher.guards)).items()
-    try:
-        (folder / "env").write_bytes(os.fsencode("".join(f"{n}={v}\0" for n, v in pairs)))
-        (folder / "cwd").write_bytes(os.fsencode(launch.cwd))
-        if prepared.has_streams_beside:
-            (folder / "streams").touch()
-        if launch.env.image is not None and prepared.session.elsewhere is None:
-            (folder / "limits").write_text(own_limits())
-        if launcher.env_forwarded:
-            (folder / "passes").write_text("\0".join(launcher.env_forwarded))
-        if prepared.relays:
-            (folder / "relay").touch()
-        if prepared.session.elsewhere:
-            (folder / "lifeline").write_text("alone" * (launch.ranks == 1))
-            if launch.cpus:
-                (folder / "cpus").write_text(" ".join(map(str, launch.cpus)))
-        else:
-            os.mkfifo(folder / "alive", 0o600)
-    except UnicodeEncodeError as error:
-        raise LaunchFailed(f"'{launch.argv[0]}': a variable or folder name: {error}") from error
-    except OSError as error:
-        raise LaunchFailed(f"cannot write the run folder {folder}: {error.strerror}") from error
+    yield "env", "".join(f"{n}={v}\0" for n, v in pairs)
+    yield "cwd", launch.cwd
+    if _has_other_words(launch):
+        yield "argv", "".join(f"{word}\0" for word in launch.argv)
+    if prepared.has_streams_beside:
+        yield "streams", ""
+    if launch.env.image is not None and elsewhere is None:
+        yield "limits", own_limits()
+    if launcher.env_forwarded:
+        yield "passes", "\0".join(launcher.env_forwarded)
+    if prepared.relays:
+        yield "relay", ""
+    if elsewhere:
+        yield "lifeline", "alone" * (launch.ranks == 1)
+        if launch.cpus:
+            yield "cpus", " ".join(map(str, launch.cpus))
 
 
 def own_limits() -> str:
@@ -274,7 +283,7 @@ def own_limits() -> str:
 
 def _compose(prepared: PreparedLaunch, init: Path) -> Argv:
     launch, folder = prepared.launch, prepared.folder
-    inner = (str(init), str(folder), "--", *_words(prepared))
+    inner = (str(init), str(folder), "--", *_words(launch))
     if not prepared.joined:
         inner = prepared.runtime.wrap(inner, launch, folder)
         if launch.env.image is not None:
@@ -284,13 +293,15 @@ def _compose(prepared: PreparedLaunch, init: Path) -> Argv:
     return prepared.launcher.wrap(inner, launch)
 
 
-def _words(prepared: PreparedLaunch) -> Argv:
-    """The command as runtimes can pass it on: Podman knows no words but UTF-8."""
-    words = prepared.launch.argv
-    if prepared.launch.env.image is None or not any(map(_is_beyond_utf8, words)):
-        return words
-    (prepared.folder / "argv").write_bytes(os.fsencode("".join(f"{word}\0" for word in words)))
-    return tuple(word.encode(errors="replace").decode() for word in words)
+def _words(launch: Launch) -> Argv:
+    """The command as runtimes can pass it on."""
+    other = (word.encode(errors="replace").decode() for word in launch.argv)
+    return tuple(other) if _has_other_words(launch) else launch.argv
+
+
+def _has_other_words(launch: Launch) -> bool:
+    """Podman knows no words but UTF-8."""
+    return launch.env.image is not None and any(map(_is_beyond_utf8, launch.argv))
 
 
 def _is_beyond_utf8(word: str) -> bool:

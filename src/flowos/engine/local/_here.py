@@ -5,15 +5,15 @@ import threading
 import weakref
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import IO, TYPE_CHECKING, Unpack
 
-from flowos.engine._ready import Ready, bare_ready
+from flowos.engine._ready import Ready, bare_ready, refuse_kernel
 from flowos.engine.environments._inside import home_folder, launch_variables
 from flowos.engine.environments._runtimes import Runtimes
 from flowos.engine.launch._session import LaunchSession
 
 if TYPE_CHECKING:  # `flowos exec` begins here: what it does not need is loaded when it is asked for
-    from flowos.engine._device_hold import DeviceHold
+    from flowos.engine._device_hold import BoardHold, DeviceHold, WantedBoard
     from flowos.engine._ledger import ResourceLedger, Resources
     from flowos.engine._look import Look
     from flowos.engine.devices._slice_devices import SliceDevices
@@ -98,6 +98,11 @@ class Here:
 
         return self._fpgas.hold(needed, self.ledger) if self._fpgas else NO_DEVICES
 
+    def hold_boards(self, wanted: "Sequence[WantedBoard]") -> "BoardHold":
+        from flowos.engine.devices._slice_devices import SliceDevices
+
+        return (self._fpgas or SliceDevices()).hold_boards(wanted)
+
     def facts(self, *, only: Collection[str] | None = None) -> "Facts":
         return self._runtimes.facts(only=only)
 
@@ -107,6 +112,7 @@ class Here:
         return gpu_devices()
 
     def ready(self, env: "Environment") -> Ready:
+        refuse_kernel(env)
         if env.image is None:
             return bare_ready(env)
         from flowos.engine.environments._image_ready import image_ready
@@ -242,6 +248,12 @@ class Here:
         from flowos.engine.environments._kernels import kernels_folder
 
         return kernels_folder()
+
+    def write_node_initrd(self, modules: Path, image: Path, to: IO[bytes]) -> None:
+        """With which a node boots into the image. modules: those of a kernel of the library."""
+        from flowos.engine.environments._kernels import write_node_initrd
+
+        write_node_initrd(modules, image, self._session.init_program(), to)
 
     def home(self) -> Path | None:
         """The home folder of this user; None where it is unknown."""

@@ -72,6 +72,11 @@ class SgeAllocation:
         return self.job
 
     @property
+    def first(self) -> str:
+        """The node that runs the job's script, also once it is lost."""
+        return next(iter(self._keepers))
+
+    @property
     def nodes(self) -> tuple[KeptNode, ...]:
         """That of the first keeper is the first one."""
         with self._changed:
@@ -217,7 +222,7 @@ class SgeAllocation:
             self.lose(name, f"node {name} does not answer")
 
     def _is_first_lost(self) -> bool:
-        return next(iter(self._keepers)) in self._lost
+        return self.first in self._lost
 
 
 def allocate(  # noqa: PLR0913 - the last three by keyword

@@ -1,16 +1,21 @@
 """A node of a Grid Engine job: what is started there is a child of its keeper."""
 
+from dataclasses import replace
 from typing import Unpack
 
-from flowos.drivers import runtime_named
+from flowos.drivers import launcher_named, runtime_named
 from flowos.drivers._allocators import KeptNode
 from flowos.drivers.launchers.direct import Direct
+from flowos.drivers.launchers.mpich import Hydra
+from flowos.drivers.launchers.openmpi import OpenMpi
 from flowos.engine.cluster._cluster_node import ClusterNode, JobNodes
+from flowos.engine.cluster._program_mpi import refuse_other_mpi
 from flowos.engine.launch._prepared import LaunchKeywords, PreparedLaunch, prepare
 from flowos.engine.sge._allocation import SgeAllocation
 from flowos.model import Environment, Launch, LaunchFailed, Pairs
 
 _BARE = runtime_named("bare")
+_MPIS = ("openmpi", "mpich", "mvapich", "intel")
 _OF_JOB = ("SGE_", "JOB_ID=", "JOB_NAME=", "NSLOTS=", "NHOSTS=", "PE_HOSTFILE=", "QUEUE=")
 """Beginnings of the variables that a task of the job has of it."""
 
@@ -23,28 +28,47 @@ class SgeNode(ClusterNode):
     ) -> None:
         starter = allocation.commands(kept.name)
         execd = "execd", kept.name, execd_port
+        self._first = allocation.first
         super().__init__(kept, allocation, lambda: execd, job, ("SGE_",), starter)
 
     def prepare(self, launch: Launch, **options: Unpack[LaunchKeywords]) -> PreparedLaunch:
+        env, driver = launch.env, Direct(env_forwarded=_OF_JOB)
         if launch.ranks > 1:
-            _refuse_ranks(launch.argv[0])
-        env = launch.env
+            return self._ranks(launch, **options)
         runtime = _BARE if env.image is None else self._environments.entering(env)
-        return prepare(launch, runtime, self._session, Direct(env_forwarded=_OF_JOB), **options)
+        return prepare(launch, runtime, self._session, driver, **options)
+
+    def _ranks(self, launch: Launch, **options: Unpack[LaunchKeywords]) -> PreparedLaunch:
+        """Those on several nodes mpirun starts by qrsh from the job's first one, where alone it
+        finds which nodes these are."""
+        asked = options.get("launcher", "direct")
+        self.check_mpi(launch.env, asked)
+        refuse_other_mpi(launch, asked)
+        hosts = launch.nodes or (self.name,)
+        at = self if len(hosts) == 1 else self._nodes.named(self._first)
+        if not isinstance(at, SgeNode):
+            raise LaunchFailed(f"{launch.argv[0]}: the first node of the job is lost")
+        driver = launcher_named(
+            asked, options.get("mpirun", ""), oversubscribe=options.get("oversubscribe", False)
+        )
+        assert isinstance(driver, OpenMpi | Hydra)
+        of_job = (*driver.env_forwarded, *_OF_JOB)
+        driver = replace(driver, hosts=hosts, env_forwarded=of_job)
+        return prepare(launch, _BARE, at._session, driver, **options)
 
     def check_mpi(
         self,
-        env: Environment,  # noqa: ARG002
+        env: Environment,
         launcher: str,
         mpirun: str = "",  # noqa: ARG002
         variables: Pairs = (),  # noqa: ARG002
     ) -> None:
-        if launcher != "direct":
-            _refuse_ranks(launcher)
-
-
-def _refuse_ranks(what: str) -> None:
-    raise LaunchFailed(
-        f"{what}: ranks of an MPI program are not started on nodes of Grid Engine; use a pool of "
-        "kind slurm or local"
-    )
+        if launcher not in ("direct", *_MPIS):
+            raise LaunchFailed(
+                f"Grid Engine starts no ranks of {launcher!r}; it knows {', '.join(_MPIS)}"
+            )
+        if launcher != "direct" and env.image is not None:
+            raise LaunchFailed(
+                f"ranks of {launcher} in an image are not started on nodes of Grid Engine; use "
+                "env='bare', or a pool of kind slurm or local"
+            )

@@ -1,7 +1,6 @@
 """The pool that is a queue of the Grid Engine cluster of this login node."""
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,9 +18,9 @@ from flowos.drivers.allocators.sge import (
     refusal,
     whole_nodes,
 )
-from flowos.engine._provider import CancelToken
+from flowos.engine._provider import CancelToken, OnHoldEvent
 from flowos.engine.cluster._cluster_node import JobNodes
-from flowos.engine.cluster._cluster_provider import ClusterProvider
+from flowos.engine.cluster._cluster_provider import ClusterProvider, waits
 from flowos.engine.cluster._held_job import HeldJob
 from flowos.engine.sge._allocation import GRID_ENGINE, SgeAllocation, allocate
 from flowos.engine.sge._sge_node import SgeNode
@@ -59,13 +58,13 @@ class SgeProvider(ClusterProvider):
     def _begun(
         self,
         ask: Ask,
-        on_waiting: Callable[[str], None],
+        on_event: OnHoldEvent,
         cancel: CancelToken,
         proof: Path,
         held: tuple[str, ...],
     ) -> HeldJob:
         pool, _ = self._looked_up(ask)
-        wanted = (self._session, pool, ask, on_waiting)
+        wanted = (self._session, pool, ask, waits(on_event))
         return allocate(*wanted, proof=proof, cancel=cancel, held=held)
 
     def _nodes_of(self, allocation: HeldJob, base: Path) -> tuple[SgeNode, ...]:

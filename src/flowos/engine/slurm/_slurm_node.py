@@ -10,9 +10,9 @@ from flowos.drivers.allocators.slurm_nodes import SlurmConfig
 from flowos.drivers.launchers.srun import Srun, read_types, refusal_of_types, types_words
 from flowos.engine.cluster._cluster_node import ClusterNode, JobNodes
 from flowos.engine.cluster._held_job import HeldJob
+from flowos.engine.cluster._program_mpi import refuse_other_mpi
 from flowos.engine.launch._prepared import LaunchKeywords, PreparedLaunch, prepare
 from flowos.engine.slurm._commands import answer
-from flowos.engine.slurm._program_mpi import refuse_other_mpi
 from flowos.model import CUDA, Environment, EnvironmentRefused, Launch, LaunchFailed, Pairs
 
 _MPI_OF = {

@@ -1,7 +1,6 @@
 """The pool that is a partition of the Slurm cluster of this login node."""
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,12 @@ from flowos.drivers.allocators.slurm import (
     refusal,
     too_few,
     trial_words,
+)
+from flowos.drivers.allocators.slurm_kernels import (
+    features_words,
+    read_features,
+    refusal_of_kernel,
+    refusal_of_running,
 )
 from flowos.drivers.allocators.slurm_nodes import (
     SLURMD_PORT,
@@ -34,14 +39,15 @@ from flowos.drivers.allocators.slurm_nodes import (
     topology_words,
 )
 from flowos.engine._later import Later
-from flowos.engine._provider import CancelToken, Held, OnHoldEvent, ignore
+from flowos.engine._provider import CancelToken, Held, HoldEvent, OnHoldEvent, ignore
 from flowos.engine.cluster._cluster_node import JobNodes
-from flowos.engine.cluster._cluster_provider import ClusterProvider, of_jobs
+from flowos.engine.cluster._cluster_provider import ClusterProvider, of_jobs, waits
 from flowos.engine.cluster._held_job import HeldJob
 from flowos.engine.cluster._shared_folder import base_of
 from flowos.engine.slurm._allocation import allocate
+from flowos.engine.slurm._boot_watch import BootWatch
 from flowos.engine.slurm._commands import answered, refuse_without_munge
-from flowos.engine.slurm._enclosing_job import enclosing_job, join
+from flowos.engine.slurm._enclosing_job import EnclosingJob, enclosing_job, join
 from flowos.engine.slurm._leased import LeasedAllocation, allocate_leased, attached
 from flowos.engine.slurm._slurm_node import SlurmNode
 from flowos.model import Ask, Lost, NodeInfo, SliceRefused
@@ -108,20 +114,26 @@ class SlurmProvider(ClusterProvider):
     def _begun(
         self,
         ask: Ask,
-        on_waiting: Callable[[str], None],
+        on_event: OnHoldEvent,
         cancel: CancelToken,
         proof: Path,
         held: tuple[str, ...],  # noqa: ARG002 - its jobs have whole nodes
     ) -> HeldJob:
-        job, wanted = enclosing_job(self.pool), (self._session, self.pool, ask, on_waiting)
+        job, wanted = enclosing_job(self.pool), (self._session, self.pool, ask, waits(on_event))
         config = self._config()
-        if job is None and ask.lease_seconds is not None:
-            return allocate_leased(self.pool, ask, on_waiting, proof)
+
+        def boots(reason: str) -> None:
+            on_event(HoldEvent(what="booting", reason=reason))
+
         if job is None:
-            check = partial(self._suitable, ask)
-            return allocate(*wanted, proof=proof, cancel=cancel, check=check)
+            with BootWatch(ask, boots):
+                if ask.lease_seconds is not None:
+                    return allocate_leased(*wanted[1:], proof)
+                check = partial(self._suitable, ask)
+                return allocate(*wanted, proof=proof, cancel=cancel, check=check)
         if ask.lease_seconds is not None:
             raise SliceRefused(f"lease_seconds: job {job.id} around this program has its own end")
+        self._refuse_other_kernel(ask, job)
         return join(*wanted, job, binds=config.result().binds, proof=proof, cancel=cancel)
 
     def _config(self) -> Later[SlurmConfig]:
@@ -145,7 +157,7 @@ class SlurmProvider(ClusterProvider):
 
     def _before(self, ask: Ask) -> Ask:
         """What can never be had Slurm refuses, or lets it wait: only then it is asked why."""
-        is_checked = ask.lease_seconds is not None or ask.topology == "switch"
+        is_checked = ask.lease_seconds is not None or ask.topology == "switch" or ask.kernel
         return self._possible(ask) if is_checked or enclosing_job(self.pool) else ask
 
     def _checked(self, ask: Ask) -> tuple[NodeInfo, ...]:
@@ -161,6 +173,7 @@ class SlurmProvider(ClusterProvider):
         nodes = answered(nodes_words(partition.name), read_nodes)
         complaint = refusal(ask, partition) or too_few(self.pool, ask, nodes)
         complaint = complaint or self._misplaced(ask, nodes)
+        complaint = complaint or self._not_bootable(ask, partition.name)
         if complaint:
             raise SliceRefused(complaint)
         return nodes
@@ -171,6 +184,21 @@ class SlurmProvider(ClusterProvider):
             return ""
         switches = answered(topology_words(), read_topology)
         return refusal_of_topology(ask, [node.name for node in nodes], switches)
+
+    def _not_bootable(self, ask: Ask, partition: str) -> str:
+        """Why none of them can have the kernel that is asked for, or ""."""
+        if not ask.kernel:
+            return ""
+        features = answered(features_words(partition), read_features)
+        return refusal_of_kernel(self.pool, ask, features, self._config().result().boots)
+
+    def _refuse_other_kernel(self, ask: Ask, job: EnclosingJob) -> None:
+        """Raises SliceRefused if nodes of the job around us have booted another one."""
+        if ask.kernel:
+            its, known = job.now(ask).nodes, answered(features_words(), read_features)
+            features = {name: known[name] for name in its if name in known}
+            if complaint := refusal_of_running(ask, features, job.id):
+                raise SliceRefused(complaint)
 
     def _partition(self) -> SlurmPartition:
         found = partition_of(self.pool, answered(partitions_words(), read_partitions))

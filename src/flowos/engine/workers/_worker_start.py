@@ -10,6 +10,7 @@ from signal import SIGTERM
 
 from flowos.engine.flow._bound import with_threads
 from flowos.engine.flow._inside import Surroundings
+from flowos.engine.launch._end_reasons import how_ended
 from flowos.engine.launch._prepared import PreparedLaunch
 from flowos.engine.launch._running import RunningProcess
 from flowos.engine.workers import stream_worker, worker
@@ -23,11 +24,9 @@ from flowos.engine.workers._listeners import (
 from flowos.engine.workers._worker_files import path_there, worker_file
 from flowos.model import (
     Cancelled,
-    Exited,
     Killed,
     Launch,
     LaunchFailed,
-    Lost,
     NotStarted,
     Outcome,
     Pairs,
@@ -66,7 +65,7 @@ class Start:
             argv=(*_argv(self.command), "-u", str(file)),
             env=self.around.env,
             variables=_variables(self),
-            cwd=self.around.inside(self.around.folder or _folder()) or Path("/tmp"),
+            cwd=self.around.cwd,
         )
 
     @property
@@ -138,13 +137,6 @@ def _variables(start: Start) -> Pairs:
     node = start.around.node
     share = start.threads or max(1, len(node.resources().cpus) // start.count)
     return with_threads(node.variables(start.around.env), share)
-
-
-def _folder() -> Path:
-    try:
-        return Path.cwd()
-    except FileNotFoundError:  # removed under us
-        return Path("/")
 
 
 def _answer(
@@ -225,23 +217,3 @@ def how_gone(start: Start, outcome: Outcome) -> str:
     ended = outcome.end == Killed(SIGTERM)
     why = start.around.node.why_unreachable(_ENDING_SECONDS) if ended else ""
     return how_ended(outcome) + why
-
-
-def how_ended(outcome: Outcome) -> str:
-    """In words, for a process that should have gone on."""
-    match outcome.end:
-        case Exited(code):
-            return f"it exited with code {code}"
-        case Killed(signal):
-            hint = ", as when memory runs out" if _name(signal) == "SIGKILL" else ""
-            return f"it was killed by signal {signal} ({_name(signal)}){hint}"
-        case Lost(reason):
-            return f"it is gone ({reason})"
-        case other:
-            return other.reason
-
-
-def _name(number: int) -> str:
-    import signal
-
-    return signal.Signals(number).name if number in set(signal.Signals) else "real time"

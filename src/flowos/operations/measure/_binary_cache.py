@@ -4,9 +4,11 @@ import shutil
 from collections.abc import Iterable
 from contextlib import suppress
 from importlib.resources import as_file, files
+from itertools import count
 from pathlib import Path
 
-from flowos.model import FlowosError
+from flowos.engine import Emit, Event
+from flowos.model import FlowosError, OnProgress, Progress
 from flowos.operations._slice import slice_
 from flowos.operations.measure._bundle import Bundle, bundle
 from flowos.probes import Build, flow_of_builds
@@ -24,17 +26,18 @@ class BinaryCache:
         self._failed: dict[str, FlowosError] = {}
         self._bundles: dict[str, Bundle] = {}
 
-    def build_ahead(self, builds: Iterable[Build]) -> None:
+    def build_ahead(self, builds: Iterable[Build], on_progress: OnProgress) -> None:
         """Compile them now, so that no compiler runs later; errors are raised by `built`."""
         with suppress(FlowosError, OSError):
-            self._build(builds)
+            self._build(builds, on_progress)
 
-    def _build(self, builds: Iterable[Build]) -> None:
+    def _build(self, builds: Iterable[Build], on_progress: OnProgress | None = None) -> None:
         """Compile on the host, or take from the cache. Raises FlowosError if that fails."""
         new = {b.key: b for b in builds if b.key not in self._built}
         flow = flow_of_builds(new.values())
         if flow is not None:
-            with slice_(flow) as held:
+            tell = on_progress and _teller(len(new), on_progress)
+            with slice_(flow, emit=tell) as held:
                 self._built.update(
                     (key, Path(str(file))) for key, file in zip(new, held.run(), strict=True)
                 )
@@ -77,3 +80,16 @@ class BinaryCache:
                         copy.parent.mkdir(exist_ok=True)
                         shutil.copy2(script, copy)
         return copies / name
+
+
+def _teller(programs: int, on_progress: OnProgress) -> Emit:
+    """Says which program is built now."""
+    numbers = count(1)
+
+    def tell(event: Event) -> None:
+        if event.what == "started":
+            name = event.label.removeprefix("build ").rpartition("-")[0]
+            doing = f"building {next(numbers)} of {programs}: {name}"
+            on_progress(Progress(doing=doing))
+
+    return tell

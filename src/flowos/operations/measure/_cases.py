@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterator
 
-from flowos.model import Case, Facts, MeasurementRequest, Unmeasured, UsageError
+from flowos.model import Case, Facts, MeasurementRequest, Unmeasured, UsageError, did_you_mean
 from flowos.probes import Build, ComparedCase, Probe, Program, probes_for
 
 Offered = tuple[ComparedCase, ...] | Unmeasured
@@ -17,10 +17,11 @@ def chosen(request: MeasurementRequest, environments: int = 1) -> tuple[Probe, .
     names, asked = request.probes, bool(request.commands)
     known = {p.name: p for p in probes_for(environments) if p.info.asked == asked}
     for name in (name for name in names if name not in known):
-        listed = ", ".join(known)
+        listed, near = ", ".join(known), did_you_mean(name, known)
         if environments > 1:
-            raise UsageError(f"probe {name!r} is not compared between environments; {listed} are")
-        raise UsageError(f"no probe is called {name!r}; the probes are {listed}")
+            what = f"probe {name!r} is not compared between environments; {listed} are"
+            raise UsageError(f"{what}{near}")
+        raise UsageError(f"no probe is called {name!r}; the probes are {listed}{near}")
     return tuple(known[n] for n in known if n in names or not names)
 
 

@@ -4,6 +4,7 @@ All launches of a measurement are prepared by `PreparedEnvironment.prepared`, on
 """
 
 import json
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -42,7 +43,7 @@ from flowos.probes import Program
 STORAGE = PurePath("/mnt/flowos")
 """Mount point in an image of the storage to be measured, if no shared folder contains it."""
 
-_LIMIT_SECONDS = 30.0
+_LIMIT_SECONDS, _EMULATED_LIMIT_SECONDS = 30.0, 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,9 +181,12 @@ def places(
         yield tuple(made)
 
 
-def label_of(name: str, runtime: str, digest: str, taken: Sequence[str]) -> str:
-    """A unique label: by name, then with the image's digest, then with a number."""
-    label = f"{name}@{runtime}" if digest else name
+def label_of(name: str, way: str, digest: str, taken: Sequence[str]) -> str:
+    """A unique label: by name, then with the image's digest, then with a number.
+
+    way: the runtime, and the kernel that it boots.
+    """
+    label = f"{name}@{way}" if digest else name
     if digest and label in taken:
         label += f"#{digest.rpartition(':')[2][:8]}"
     numbers = (f"{label}#{number}" for number in range(2, len(taken) + 2))
@@ -216,9 +220,10 @@ def _entered(
     runtime, image = ready.env.runtime, asked.image
     known = node.facts(only=(runtime,)).tool(RUNTIMES[runtime].traits.program or runtime)
     boot = ready.env.boot
-    name = PurePath(word.removesuffix(f"@{runtime}").removesuffix("@auto")).name
+    name = PurePath(re.sub(rf"@({runtime}|auto)(:.*)?$", "", word)).name
+    way = f"{runtime}:{boot.kernel.name}" if boot else runtime
     return Entered(
-        label=label_of(name, runtime, image.digest, taken),
+        label=label_of(name, way, image.digest, taken),
         image=str(image.source),
         form=image.form,
         digest=image.digest,
@@ -245,16 +250,19 @@ def _looked_at(
 
 def _tried(place: PreparedEnvironment, tries: Bundle) -> tuple[Tried, ...]:
     """Raises EnvironmentRefused if the program cannot run there."""
-    program = Program(argv=(), limit_seconds=_LIMIT_SECONDS)
+    emulated = place.entered.accelerator == "tcg"
+    limit = _EMULATED_LIMIT_SECONDS if emulated else _LIMIT_SECONDS
     try:
-        outcome = place.run((*tries.words, str(place.scratch)), program)
+        outcome = place.run(
+            (*tries.words, str(place.scratch)), Program(argv=(), limit_seconds=limit)
+        )
     except FlowosError as error:
         raise EnvironmentRefused(str(error)) from error
     try:
         answer = json.loads(outcome.stdout)["tried"]
         return tuple(Tried(name=t["name"], works=t["works"], says=t["says"]) for t in answer)
     except (ValueError, KeyError, TypeError) as error:
-        said = outcome.stderr.decode(errors="replace").strip() or outcome.end
+        said = outcome.stderr.decode(errors="replace").strip() or f"ended by {outcome.end}"
         raise EnvironmentRefused(f"{place.label}: it cannot be looked at: {said}") from error
 
 

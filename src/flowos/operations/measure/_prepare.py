@@ -93,7 +93,7 @@ def ready_run(
                 programs = f"{len(builds)} program{'s' * (len(builds) != 1)}"
                 on_progress(Progress(doing=f"building {programs}"))
             if node.is_here:
-                cache.build_ahead(builds.values())
+                cache.build_ahead(builds.values(), on_progress)
             plan = plan_of(made, offers, everywhere, cache, request.margin)
             spin = _spin(bare, look, cache)
             yield ReadyRun(places=made, plan=plan, scratch=scratch, spin=spin)

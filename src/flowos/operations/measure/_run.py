@@ -28,7 +28,7 @@ from flowos.operations.measure._report_files import written
 from flowos.operations.measure._sampler import INTERRUPTED, STOPPED
 from flowos.operations.measure._session import measure
 from flowos.operations.measure._time import OUT_OF_TIME
-from flowos.report import Report
+from flowos.report import Report, html_cell, text
 from flowos.store import Store, open_store
 
 OnSample = Callable[[Sample], None]
@@ -49,6 +49,7 @@ class Result:
 
     @property
     def interrupted(self) -> bool:
+        """Whether a Ctrl-C ended it early."""
         return self.book.run.ended_early == INTERRUPTED
 
     @property
@@ -57,6 +58,12 @@ class Result:
         run = self.book.run
         whys = dict.fromkeys(why for _, why in run.unmeasured if why not in (OUT_OF_TIME, STOPPED))
         return tuple(why.reason for why in whys) if run.request.commands else ()
+
+    def __str__(self) -> str:
+        return text(self.book)
+
+    def _repr_html_(self) -> str:
+        return html_cell(self.book)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """`flowos measure`: environments are made ready, programs compiled, then rounds of cases run.
 
-With one environment the cases of a probe are interleaved, and probes follow each other. With
+With one environment the cases of a probe are interleaved, and probes follow each other: a first
+round of each, then the others; first what was asked for, then what only bounds its numbers. With
 several each case is compared between them, and rounds of all comparisons alternate, so that each
 spans the whole time; one that is decided ends, and so does an environment inside it.
 Success: every case was measured in at least one whole round, or has a reason why not; each
@@ -10,13 +11,24 @@ that fails becomes an `Unmeasured` with the reason, and the others continue.
 Ctrl-C: samples are kept, and the run so far is returned; raises KeyboardInterrupt without samples.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from flowos import engine
 from flowos.engine import Node
-from flowos.model import Cancelled, Case, OnProgress, Progress, Run, Sample, Unmeasured, Verdict
+from flowos.model import (
+    Cancelled,
+    Case,
+    Design,
+    OnProgress,
+    Progress,
+    Run,
+    Sample,
+    Unmeasured,
+    Verdict,
+)
 from flowos.operations.measure._plan import ComparisonCase, answers_of
 from flowos.operations.measure._prepare import ready_run
 from flowos.operations.measure._rounds import Block, blocks_of, without
@@ -24,9 +36,14 @@ from flowos.operations.measure._sampler import STOPPED, TIME_WAS_OUT, Sampler
 from flowos.operations.measure._time import (
     MIN_SHARE,
     OUT_OF_TIME,
+    TOOK_TOO_LONG,
     as_often_as_time_allows,
+    at_pace,
     budget_seconds,
+    kept_for_ceilings,
+    longest_sample,
     once_each,
+    once_seconds,
     seconds_for,
 )
 from flowos.operations.measure._warm_up import warmed_up
@@ -95,38 +112,70 @@ class Session:
     decided: set[tuple[str, str]] = field(default_factory=set)
     """Probes and environments with an overall verdict."""
     cut: bool = False
+    _took: float = 0.0
+    _estimated: float = 0.0
+    """Seconds of all samples so far."""
 
     def measure(self, blocks: Sequence[Block]) -> None:
         """Run rounds until all blocks are finished."""
         open_ = list(blocks)
         while open_:
             block = self._turn(open_, blocks)
-            if cases := self._next_round(block):
+            cases = self._next_round(block)
+            if cases:
                 self._round(block, cases)
                 self._judge([b for b in blocks if b.probe is block.probe])
-            else:
+            if not cases or self._had_enough(block):
                 open_.remove(block)
                 self._close(block)
 
     def _turn(self, open_: Sequence[Block], blocks: Sequence[Block]) -> Block:
         """Which block has the next round.
 
-        One environment: the first unfinished block, until its share of the time is over. Several:
-        among probes without an overall verdict the one that had least time so far; by time, as a
-        round of storage takes as long as twenty of arithmetic, which needs as many. Probes with an
-        overall verdict wait for the others; then single cases get the time that is left.
+        One environment: a block without a round, the shortest first; then the first unfinished one,
+        until its share of the time is over. Several: among probes without an overall verdict the
+        one that had least time so far; by time, as a round of storage takes as long as twenty of
+        arithmetic, which needs as many. Probes with an overall verdict wait for the others; then
+        single cases get the time that is left.
         """
-        first = open_[0]
-        if first.design.axis:
+        if open_[0].design.axis:
             undecided = [b for b in open_ if self._undecided(b)]
             return min(undecided or open_, key=lambda b: (_spent(blocks, b.probe), b.rounds))
-        if not first.rounds:
-            share = seconds_for([b.design for b in open_], self.sampler.left_seconds)
-            first.until = engine.now() + share
-            first.reserve = once_each(b.design for b in open_[1:])
-            if self.uses_up:
-                first.design = as_often_as_time_allows(first.design)
-        return first
+        asked = [b for b in open_ if self._is_asked(b)]
+        waiting = asked or open_
+        new = [b for b in waiting if not b.rounds]
+        block = min(new, key=lambda b: once_seconds(b.design)) if new else waiting[0]
+        if block.rounds <= 1:
+            others = [b.design for b in new or waiting if b is not block]
+            ceilings = [b.design for b in open_ if b not in waiting]
+            self._share_out(block, others, ceilings)
+        return block
+
+    def _is_asked(self, block: Block) -> bool:
+        """Not only to bound the numbers of a suite's step."""
+        step = self.sampler.run.request.suite
+        return step is None or step.probe == block.probe.name
+
+    def _share_out(
+        self, block: Block, others: Sequence[Design], ceilings: Sequence[Design]
+    ) -> None:
+        """Set when its first round has to end, or all others, with these still to come."""
+        left = self.sampler.left_seconds
+        kept = kept_for_ceilings(list(map(self._at_pace, ceilings)), left)
+        paced = self._at_pace(block.design)
+        first = paced if once_seconds(paced) <= left - kept else block.design
+        share = seconds_for([first, *map(self._at_pace, others)], left - kept)
+        block.until = engine.now() + share
+        block.reserve = once_each(others) + kept
+        if self.uses_up and block.rounds:
+            block.design = as_often_as_time_allows(block.design)
+
+    def _had_enough(self, block: Block) -> bool:
+        """Does its first round tell enough, however much time is left?"""
+        if block.design.axis or block.rounds != 1:
+            return False
+        design = as_often_as_time_allows(block.design) if self.uses_up else block.design
+        return not self._another_round(block, design, math.inf)
 
     def _undecided(self, block: Block) -> tuple[Case, ...]:
         """Its cases in environments without an overall verdict of its probe, which may get one."""
@@ -142,13 +191,20 @@ class Session:
     def _next_round(self, block: Block) -> tuple[Case, ...]:
         """The cases of the next round, in their order; () once the block is finished."""
         if not block.design.axis:
-            left = block.until - engine.now()
-            design = without(block.design, self.unmeasured)
-            seen = block.deciding if block.probe.info.versus else block.seen
-            return next_round(design, seen, left, self._limits(block))
+            return self._another_round(block, block.design, block.until - engine.now())
         if self._undecided(block):
             return self._on_the_whole(block)
         return self._for_its_own_sake(block)
+
+    def _another_round(self, block: Block, design: Design, left: float) -> tuple[Case, ...]:
+        """Of cases that are compared with nothing; the first, if it fits by the estimates only."""
+        seen = block.deciding if block.probe.info.versus else block.seen
+        design, limits = without(design, self.unmeasured), self._limits(block)
+        cases = next_round(self._at_pace(design), seen, left, limits)
+        return cases if cases or block.rounds else next_round(design, seen, left, limits)
+
+    def _at_pace(self, design: Design) -> Design:
+        return at_pace(design, self._took, self._estimated)
 
     def _on_the_whole(self, block: Block) -> tuple[Case, ...]:
         """The next round of undecided cases; () if the time is over."""
@@ -217,7 +273,8 @@ class Session:
     def _sample(self, block: Block, cases: Sequence[Case], shares: int) -> None:
         """Sample these cases at once. shares: number of parts that its time is divided into."""
         began = engine.now()
-        entries = [self._limited(block.entries[case], len(cases)) for case in cases]
+        longest = self._longest(block, cases)
+        entries = [self._limited(block.entries[case], len(cases), longest) for case in cases]
         found = self.sampler.sample(
             cases,
             block.rounds,
@@ -228,19 +285,35 @@ class Session:
         )
         took = engine.now() - began
         block.spent_seconds += took
+        self._took += took
+        self._estimated += sum(block.design.seconds[case] for case in cases)
         for case, samples in zip(cases, found, strict=True):
+            if isinstance(samples, Unmeasured) and samples != STOPPED and took >= longest:
+                samples = TOOK_TOO_LONG
             if not isinstance(samples, Unmeasured):
                 block.seen += samples
-            elif samples != STOPPED or case not in block.tried:  # its samples are kept
+            elif (
+                samples not in (STOPPED, TOOK_TOO_LONG) or case not in block.tried
+            ):  # its samples are kept
                 self.unmeasured[case] = samples
-            self.cut |= samples == STOPPED and not block.design.axis
+            self.cut |= samples in (STOPPED, TOOK_TOO_LONG) and not block.design.axis
             block.tried.add(case)
         if block.design.axis:
             seconds = {**block.design.seconds, **dict.fromkeys(cases, took / shares)}
             block.design = replace(block.design, seconds=seconds)
 
-    def _limited(self, entry: ComparisonCase, among: int) -> ComparisonCase:
-        return replace(entry, program=self.sampler.limited(entry.program, among))
+    def _longest(self, block: Block, cases: Sequence[Case]) -> float:
+        """Seconds after which they are stopped, so that others get their turn."""
+        if block.design.axis or not block.reserve:
+            return math.inf
+        estimate = sum(block.design.seconds[case] for case in cases)
+        return longest_sample(estimate, self.sampler.left_seconds, block.reserve)
+
+    def _limited(self, entry: ComparisonCase, among: int, longest: float) -> ComparisonCase:
+        program = self.sampler.limited(entry.program, among)
+        return replace(
+            entry, program=replace(program, limit_seconds=min(program.limit_seconds, longest))
+        )
 
     def _close(self, block: Block) -> None:
         """Record a reason for each case that was never measured."""

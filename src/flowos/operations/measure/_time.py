@@ -1,8 +1,11 @@
 """How the time of a run is shared out.
 
-With one environment each probe is measured for its share, one after the other, so that each has a
-whole round before any has a second (`seconds_for`). With several, rounds of the probes alternate,
-so that each comparison spans the whole time: see `_session`.
+With one environment each probe has its first round before any has a second, the shortest first:
+where estimates prove too low, as on a busy machine, as many as possible get their turn. Then each
+is measured for its share (`seconds_for`). Probes that only bound the numbers of what was asked for
+come last, and CEILING_SHARE at most is kept for them. What was measured so far shows how much
+longer than estimated all takes (`at_pace`). With several environments, rounds of the probes
+alternate, so that each comparison spans the whole time: see `_session`.
 """
 
 import sys
@@ -17,8 +20,17 @@ SEVERAL = {"quick": 600.0, "normal": 1800.0, "full": 7200.0}
 
 SLACK, MIN_SHARE = 1.1, 0.6
 """A case may take SLACK times its estimate; none is started with less than MIN_SHARE of it left."""
+CEILING_SHARE = 0.2
+"""Of the time left, kept for probes that only bound the numbers of what was asked for."""
+SLOWEST_PACE = 3.0
+"""How much longer than estimated cases are expected to take at most, whatever others took."""
+PATIENCE = 8.0
+"""A case may take so many times its estimate, even if others need that time."""
 
-
+TOOK_TOO_LONG = Unmeasured(
+    reason="it took far longer than estimated, and was stopped, as others need the time",
+    remedy="give more time (--minutes), or measure when the machine has less to do",
+)
 OUT_OF_TIME = Unmeasured(
     reason="the time was out before its turn",
     remedy="give more time, as in `flowos measure --minutes 10`",
@@ -70,6 +82,22 @@ def seconds_for(designs: Sequence[Design], left: float) -> float:
     if without_rounds >= whole_round:
         return max(min(max(share, whole_round), without_rounds), least)
     return max(min(share, left - once_each(later)), least)
+
+
+def at_pace(d: Design, took: float, estimated: float) -> Design:
+    """The design with its cases' times as they are where others took `took`, not `estimated`."""
+    pace = min(max(took / estimated, 1.0), SLOWEST_PACE) if estimated else 1.0
+    return replace(d, seconds={case: pace * seconds for case, seconds in d.seconds.items()})
+
+
+def kept_for_ceilings(ceilings: Sequence[Design], left: float) -> float:
+    """Seconds that what was asked for leaves to probes that bound its numbers."""
+    return min(SLACK * once_each(ceilings), CEILING_SHARE * left)
+
+
+def longest_sample(estimate: float, left: float, reserve: float) -> float:
+    """Seconds after which a case is stopped, if others still need `reserve` of those left."""
+    return max(PATIENCE * estimate, left - reserve)
 
 
 def once_each(designs: Iterable[Design]) -> float:

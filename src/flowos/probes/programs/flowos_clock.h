@@ -66,6 +66,17 @@ static inline double fm_dependent_multiplies_per_second(long count) {
   return (double)rounds * 100 / seconds;
 }
 
+static inline int fm_ascending(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Sorts the values. */
+static inline double fm_median(double *values, int count) {
+  qsort(values, (size_t)count, sizeof *values, fm_ascending);
+  return values[count / 2];
+}
+
 /* Keeps a thread (0: the calling one), and those that it starts, on these cpus (Linux' numbers). */
 static inline void fm_keep_on(int thread, const int *cpus, int count) {
   cpu_set_t *set = CPU_ALLOC(FM_MOST_CPUS);

@@ -35,7 +35,6 @@ SLOWED = {
 }
 """Bits of nvmlDeviceGetCurrentClocksEventReasons; a power limit is none: it is how GPUs are run."""
 BUSY_PERCENT = 5
-UTILIZATION_SECONDS = 1.2
 
 Call = Callable[[], Any]
 

@@ -52,18 +52,8 @@ static double blocks_per_second(void) {
   return BLOCKS / (fm_seconds() - start);
 }
 
-static int ascending(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static double median(double *values, int count) {
-  qsort(values, (size_t)count, sizeof *values, ascending);
-  return values[count / 2];
-}
-
 static double stalled_share(double *seconds, int count) {
-  const double usual = median(seconds, count);
+  const double usual = fm_median(seconds, count);
   double lost = 0, total = 0;
   for (int i = 0; i < count; i++) {
     total += seconds[i];
@@ -85,8 +75,8 @@ static struct spin spin_for(double seconds) {
     now = fm_seconds();
     took[count++] = now - before;
   }
-  return (struct spin){median(adds, count), median(multiplies, count), median(blocks, count),
-                       stalled_share(took, count)};
+  return (struct spin){fm_median(adds, count), fm_median(multiplies, count),
+                       fm_median(blocks, count), stalled_share(took, count)};
 }
 
 struct team {

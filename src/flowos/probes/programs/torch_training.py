@@ -1,15 +1,17 @@
-"""Times trainings of resnet50/ by ranks of this machine, with images from one storage or another.
+"""Times trainings of resnet50/ by ranks of one node or several, with images from some storages.
 
 usage: python torch_training.py --folder DIR --own DIR --ranks N --epochs N --images N --side PIXELS
-       [options of resnet50/train.py]
+       [--nodes N] [options of resnet50/train.py]
 
 The images (N are trained in an epoch) are made in --folder and stay there for the next call. They
 are trained by each loader in turn: DataLoader reads them there ("shared"), or from a copy in --own,
 on the node's own storage, that eight threads make first ("local copy"); fo.Feed reads them there,
 with an empty cache in --own ("feed", left out where this Python has none). What is read is not in
 the page cache at the start, where the kernel lets go of it; the copy is.
-Prints the JSON that probes read. A stage is the mean of the ranks, a load the sum of them. The
-ranks are forked once PyTorch is imported, and end with this program.
+With --nodes, mpirun or srun starts this on each of them, which all see --folder; --ranks are those
+of each, --own is its own, and a copy is as slow as the slowest node's.
+Prints the JSON that probes read, on the first node. A stage is the mean of the ranks, a load the
+sum of them. The ranks are forked once PyTorch is imported, and end with this program.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+
+from node_links import ALONE, NodeLinks, NodeLinksError, linked
 
 sys.path.insert(0, str(Path(__file__).parent / "resnet50"))
 
@@ -89,16 +93,21 @@ def copied(source: Path, target: Path) -> float:
 # --- ranks -------------------------------------------------------------------------------------
 
 
-def run_ranks(count: int, work: Callable[[], int]) -> int:
+def run_ranks(count: int, work: Callable[[], int], links: NodeLinks = ALONE) -> int:
     """The exit code of the first rank that fails, whose others are ended then; else 0.
 
-    Each is forked, so that what is imported before is so for all.
+    count: on each node. Each is forked, so that what is imported before is so for all.
     """
     with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
+        free.bind(("" if links.count > 1 else "127.0.0.1", 0))
         port = free.getsockname()[1]
+    same = {"WORLD_SIZE": str(count * links.count), "MASTER_ADDR": links.first}
+    same["MASTER_PORT"] = str(links.gathered(port)[0])
+    if links.interface:
+        same["GLOO_SOCKET_IFNAME"] = links.interface
     sys.stdout.flush()
-    left = {_forked(rank, count, port, work) for rank in range(count)}
+    before = count * links.number
+    left = {_forked({**same, **_of_rank(before + n, n)}, work) for n in range(count)}
     code = 0
     while left:
         ended = {pid: status for pid in left for got, status in [_look(pid)] if got}
@@ -114,15 +123,18 @@ def _look(pid: int) -> tuple[int, int]:
     return os.waitpid(pid, os.WNOHANG)
 
 
-def _forked(rank: int, count: int, port: int, work: Callable[[], int]) -> int:
+def _of_rank(rank: int, local: int) -> dict[str, str]:
+    return {"RANK": str(rank), "LOCAL_RANK": str(local)}
+
+
+def _forked(variables: dict[str, str], work: Callable[[], int]) -> int:
     child = os.fork()
     if child:
         return child
     code = 99
     try:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        same = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-        os.environ |= {**same, "RANK": str(rank), "LOCAL_RANK": str(rank)}
+        os.environ |= variables
         os.dup2(2, 1)
         code = work()
     except SystemExit as end:
@@ -137,8 +149,17 @@ def _forked(rank: int, count: int, port: int, work: Callable[[], int]) -> int:
 # --- a training --------------------------------------------------------------------------------
 
 
-def trained(loader: str, images: Path, own: Path, ranks: int, words: Sequence[str]) -> Row:
-    """Rows of its log by epoch, and the seconds of a copy. own: a new folder for what it makes.
+def trained(
+    loader: str,
+    images: Path,
+    own: Path,
+    ranks: int,
+    words: Sequence[str],
+    links: NodeLinks = ALONE,
+) -> Row:
+    """Rows of its log by epoch, which the first node has, and the seconds of the slowest copy.
+
+    own: a new folder for what it makes.
 
     loader: one of LOADERS. Raises SystemExit if a rank fails, which says why.
     """
@@ -151,14 +172,19 @@ def trained(loader: str, images: Path, own: Path, ranks: int, words: Sequence[st
     if loader == "feed":
         source = ["--data-loader", "feed", "--cache", str(own / "cache")]
     source += ["--data", str(data), "--out", str(own / "out")]
-    code = run_ranks(ranks, lambda: train.main([*source, *words]))
+    code = run_ranks(ranks, lambda: train.main([*source, *words]), links)
     if code:
         sys.exit(code)
+    seconds = max(links.gathered(seconds))
+    if links.number > 0:
+        return {}
     log = (own / "out/log.jsonl").read_text().splitlines()
     return {"epochs": [json.loads(line) for line in log], "copy": seconds}
 
 
-def readings_of(loader: str, found: Row, image_bytes: float, notes: dict[str, str]) -> list[Row]:
+def readings_of(
+    loader: str, found: Row, image_bytes: float, notes: dict[str, str], nodes: int = 1
+) -> list[Row]:
     """What a training says, and what follows from it."""
     epochs = found["epochs"]
     seconds = sum(row["seconds"] for row in epochs)
@@ -167,7 +193,9 @@ def readings_of(loader: str, found: Row, image_bytes: float, notes: dict[str, st
         ("images_per_second", "1/s", {}, [row["images_per_second"] for row in epochs]),
         ("training", "second", {}, [seconds]),
         ("training_with_copy", "second", {}, [seconds + found["copy"]]),
+        ("iterations", "1", {}, [sum(row["steps"] for row in epochs)]),
         ("reads", "byte/s", {}, [trained_bytes / seconds]),
+        ("node_reads", "byte/s", {}, [trained_bytes / seconds / nodes]),
     ]
     if found["copy"]:
         numbers.append(("file_copy", "second", {}, [found["copy"]]))
@@ -193,25 +221,32 @@ def readings_of(loader: str, found: Row, image_bytes: float, notes: dict[str, st
 LOADS = {"iteration 1": "first_iteration", "iteration 2": "second_iteration", "epoch 1": "stages"}
 
 
-def measured(options: argparse.Namespace, words: list[str], loaders: Sequence[str]) -> None:
+def measured(options: argparse.Namespace, words: list[str], links: NodeLinks) -> None:
     import torch
 
     # What PyTorch loads when this is first used takes seconds, in each rank if not here.
     torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.0)
-    images = Path(options.folder, "flowos-training")
-    make_images(images, options.images, max(CLASSES, options.ranks), options.side)
+    ranks = options.ranks * links.count
+    validation = max(CLASSES, ranks)
+    images = Path(options.folder, "flowos-training", f"{options.images}-{validation}")
+    if links.number == 0:
+        make_images(images, options.images, validation, options.side)
+    every_feed = links.gathered(has_feed())  # when the images are there
     sizes = [path.stat().st_size for path in (images / "train").rglob("*.jpg")]
     words, readings = [*words, "--epochs", str(options.epochs)], []
-    for loader in loaders:
+    for loader in LOADERS if all(every_feed) else LOADERS[:-1]:
         notes = {
             "torch": torch.__version__,
             "images": str(len(sizes)),
-            "page_cache": "cold" if dropped(images) else "may be warm",
+            "page_cache": "cold" if all(links.gathered(dropped(images))) else "may be warm",
         }
         with tempfile.TemporaryDirectory(prefix="flowos-training-", dir=options.own) as own:
-            found = trained(loader, images, Path(own), options.ranks, words)
-        readings += readings_of(loader, found, sum(sizes) / len(sizes), notes)
-    json.dump({"readings": readings}, sys.stdout)
+            found = trained(loader, images, Path(own), options.ranks, words, links)
+        if found:
+            mean = sum(sizes) / len(sizes)
+            readings += readings_of(loader, found, mean, notes, links.count)
+    if links.number == 0:
+        json.dump({"readings": readings}, sys.stdout)
 
 
 def has_feed() -> bool:
@@ -230,6 +265,7 @@ def main(given: list[str] | None = None) -> int:
         parser.add_argument(f"--{name}", required=True)
     for name in ("ranks", "epochs", "images", "side"):
         parser.add_argument(f"--{name}", type=int, required=True)
+    parser.add_argument("--nodes", type=int, default=1)
     options, words = parser.parse_known_args(given)
     try:
         import PIL.Image  # noqa: F401
@@ -237,7 +273,11 @@ def main(given: list[str] | None = None) -> int:
         reason = f"{sys.executable}, which has PyTorch, has no Pillow for the images"
         json.dump({"cannot": reason, "remedy": "pip install pillow"}, sys.stdout)
         return CANNOT_MEASURE_HERE
-    measured(options, words, LOADERS if has_feed() else LOADERS[:-1])
+    try:
+        measured(options, words, linked(options.nodes, Path(options.folder, "flowos-nodes.json")))
+    except NodeLinksError as why:
+        print(f"train.py: {why}", file=sys.stderr)
+        return 1
     return 0
 
 

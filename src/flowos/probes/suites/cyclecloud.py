@@ -38,6 +38,7 @@ _OVER_NODES = (
     "for nodes, two ranks on each: `flowos measure --pool NAME --nodes 8 --only solve --full`, and"
     " --deployments 3 for how much their place changes it"
 )
+_ON_NODES = "two ranks on each of 1, 2, 4 .. nodes of the pool, in the paper's setting and in ours"
 _TOTAL = FigurePart(probe="solve", metrics=("total",))
 _POISSON = (("problem", "poisson"),)
 
@@ -85,6 +86,7 @@ CYCLECLOUD = PaperSuite(
             parts=(replace(_TOTAL, levels=_POISSON),),
             instead="cores of this machine in place of nodes, and a grid by effort: --full has the"
             f" paper's; {_OVER_NODES}",
+            between=f"{_ON_NODES}; a grid by effort: --full has the paper's",
         ),
         PaperFigure(
             number="13",
@@ -93,6 +95,7 @@ CYCLECLOUD = PaperSuite(
             parts=(replace(_TOTAL, without=_POISSON),),
             instead="a generated circuit of as many unknowns (--matrix takes the paper's), on cores"
             f" of this machine in place of nodes; not with --quick; {_OVER_NODES}",
+            between=f"{_ON_NODES}; a generated circuit of as many unknowns, not with --quick",
         ),
     ),
 )

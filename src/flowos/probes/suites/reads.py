@@ -6,10 +6,20 @@ _INSTEAD = (
     "generated files of ImageNet's usual size in --scratch, where one disk is both the shared"
     " storage and the node's own: a cache can gain little there. Threads read, not processes"
 )
-_TRAINED = (
-    "made images by all GPUs of this node, or a small network by two of its processors, in place of"
-    " 1,261,197 photographs on up to 16 nodes; 10 epochs with --full. Shared storage is --scratch,"
-    " the node's own is /var/tmp; PyTorch's DataLoader and fo.Feed, in place of Chainer"
+_TRAINED_BY = (
+    ", or a small network by two of its processors, in place of 1,261,197 photographs on up to 16"
+    " nodes; 10 epochs with --full. Shared storage is --scratch, the node's own is /var/tmp;"
+    " PyTorch's DataLoader and fo.Feed, in place of Chainer"
+)
+_TRAINED = "made images by all GPUs of this node" + _TRAINED_BY
+_TRAINED_ON_POOL = (
+    "made images by all GPUs of each of 1, 2, 4 .. nodes of the pool, as many in all (strong"
+    " scaling) and, but with --quick, as many on each (weak)"
+) + _TRAINED_BY
+_IN_DETAIL = ("training", "iterations", "images_per_second", "reads", "node_reads")
+_WARM = (
+    ". `flowos feed warm SOURCE --cache FOLDER` copies a data set of yours, and says how long it"
+    " took"
 )
 
 
@@ -63,14 +73,15 @@ READS = PaperSuite(
             caption="10 epoch の訓練に要した処理時間",
             parts=_trained("", "training"),
             instead=_TRAINED,
+            between=_TRAINED_ON_POOL,
         ),
         PaperFigure(
             number="table 3",
             title="All files copied to the node's own storage, 8 at once",
             caption="各ノードにおいて 8 並列でファイルをコピーした際の所要時間",
             parts=_trained("local copy", "file_copy"),
-            instead=_TRAINED + ". `flowos feed warm SOURCE --cache FOLDER` copies a data set of"
-            " yours, and says how long it took",
+            instead=_TRAINED + _WARM,
+            between=_TRAINED_ON_POOL + _WARM,
         ),
         PaperFigure(
             number="8",
@@ -78,6 +89,7 @@ READS = PaperSuite(
             caption="ベースライン (SSD) にファイルコピーに要する時間を追加した結果",
             parts=_trained("", "training_with_copy", "file_copy"),
             instead=_TRAINED,
+            between=_TRAINED_ON_POOL,
         ),
         PaperFigure(
             number="9",
@@ -85,6 +97,7 @@ READS = PaperSuite(
             caption="提案手法における各 epoch における所要時間の内訳",
             parts=_trained("feed", "stage", "other_share"),
             instead=_TRAINED,
+            between=_TRAINED_ON_POOL,
         ),
         PaperFigure(
             number="10",
@@ -92,6 +105,7 @@ READS = PaperSuite(
             caption="ベースラインと SSD の組み合わせにおける所要時間の内訳",
             parts=_trained("local copy", "stage", "other_share"),
             instead=_TRAINED,
+            between=_TRAINED_ON_POOL,
         ),
         PaperFigure(
             number="11",
@@ -99,6 +113,7 @@ READS = PaperSuite(
             caption="ベースラインと Lustre の組み合わせにおける所要時間の内訳",
             parts=_trained("shared", "stage", "other_share"),
             instead=_TRAINED,
+            between=_TRAINED_ON_POOL,
         ),
         PaperFigure(
             number="table 4",
@@ -106,6 +121,7 @@ READS = PaperSuite(
             caption="1 epoch 目の 1, 2iteration 目におけるミニバッチのロードに要した合計時間",
             parts=_trained("", "load"),
             instead=_TRAINED,
+            between=_TRAINED_ON_POOL,
         ),
         PaperFigure(
             number="12",
@@ -118,8 +134,9 @@ READS = PaperSuite(
                 number=f"table A.{number}",
                 title=f"10 epochs in detail: {what}",
                 caption=f"{words}において 10 epoch 訓練に要した時間",
-                parts=_trained(loader, "training", "images_per_second", "reads"),
+                parts=_trained(loader, *_IN_DETAIL),
                 instead=_TRAINED,
+                between=_TRAINED_ON_POOL,
             )
             for number, what, words, loader in (
                 (1, "files on SSD", "ベースライン (SSD) ", "local copy"),

@@ -1,5 +1,6 @@
 """Renders a convergence plot as an SVG image, and as a page with its numbers and facts."""
 
+from base64 import b64encode
 from collections.abc import Sequence
 
 from flowos.report._convergence import ConvergencePlot, Point
@@ -51,6 +52,14 @@ def convergence_html(plot: ConvergencePlot, lede: str, facts: Sequence[tuple[str
             tag("section", tag("h2", "How it was solved"), tag("dl", *rows, class_="facts")),
         ),
     )
+
+
+def convergence_cell(plot: ConvergencePlot, lede: str) -> str:
+    """For a notebook: a summary sentence, and the plot as an image, whose style stays its own."""
+    image = b64encode(convergence_svg(plot).encode()).decode()
+    source = f"data:image/svg+xml;base64,{image}"
+    drawn = tag("img", src=source, alt=_description(plot), style="width:560px;max-width:100%")
+    return tag("div", tag("p", lede), drawn)
 
 
 def _figure(plot: ConvergencePlot) -> Markup:

@@ -15,11 +15,12 @@ that one is allowed by its digest."""
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
     """What a page has around it. head: more of its head; bar: above everything; runs: whether it
-    may load scripts, within the policy that its server states."""
+    may load scripts, within the policy that its server states; script: where the page's own is."""
 
     head: Markup | None = None
     bar: Markup | None = None
     runs: bool = False
+    script: str = ""
 
 
 FILE = Frame()
@@ -29,13 +30,16 @@ FILE = Frame()
 def document(
     title: str, *body: Markup | None, skip: str = "", frame: Frame = FILE, script: str = ""
 ) -> str:
-    """A whole page. skip: words of the link to its main part. script: what it runs as a file."""
-    script = script if frame is FILE else ""
+    """A whole page. skip: words of the link to its main part. script: what it runs."""
     link = tag("a", skip, href="#main", class_="skip") if skip else None
-    run = tag("script", Markup(script)) if script else None
+    run = _run(script, frame) if script else None
     whole = tag("body", link, frame.bar, *body, run)
     page = tag("html", _head(title, frame, script), whole, lang="en")
     return f"<!doctype html>\n{page}\n"
+
+
+def _run(script: str, frame: Frame) -> Markup:
+    return tag("script", src=frame.script) if frame.script else tag("script", Markup(script))
 
 
 def _policy(script: str) -> str:

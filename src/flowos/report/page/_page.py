@@ -54,6 +54,17 @@ def html(book: Report, *, frame: Frame = FILE) -> str:
     )
 
 
+def html_cell(book: Report) -> str:
+    """The page for a notebook, in a frame: neither one's style reaches the other."""
+    return tag(
+        "iframe",
+        srcdoc=html(book),
+        sandbox="allow-scripts",  # of which the page's policy allows its own
+        title="FlowOS report",
+        style="width:100%;height:32rem;border:0;resize:vertical",
+    )
+
+
 Part = tuple[str, str, Markup]
 """Anchor, title in the table of contents, content."""
 

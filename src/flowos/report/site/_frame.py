@@ -36,7 +36,7 @@ def _bar(here: str) -> Markup:
     return tag("div", tag("nav", tag("ul", *links), aria_label="FlowOS"), status, class_="site")
 
 
-SERVED = Frame(bar=_bar("/runs"))
+SERVED = Frame(bar=_bar("/runs"), runs=True, script="/curves.js")
 """Around a report, which is as it was when it was asked for."""
 
 _LIVE = Frame(

@@ -57,6 +57,9 @@ class IncompleteCholesky {
     return factor_.bytes_per_iteration(executor_.lines(0, executor_.colours()),
                                        executor_.lines(0, 1));
   }
+  std::int64_t flops_per_iteration() const {
+    return factor_.flops_per_iteration(executor_.lines(0, executor_.colours()));
+  }
   std::int64_t memory_bytes() const {
     const std::size_t order = ordering_.place.size() + ordering_.row.size();
     return factor_.memory_bytes() +

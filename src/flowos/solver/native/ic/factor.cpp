@@ -94,6 +94,13 @@ std::int64_t CholeskyFactor<T>::bytes_per_iteration(std::int64_t lines,
   return moved * kLine + matrix_bytes();
 }
 
+// As kernels_body.h does them: r 3, p 2, x 2, r'r 2; s 2, w 1, p'w 2, w'w 2. Even matrices have 6
+// more by their pivots.
+template <class T>
+std::int64_t CholeskyFactor<T>::flops_per_iteration(std::int64_t lines) const {
+  return (even_ ? 22 : 16) * lines * kLanes<T> + 2 * entries();
+}
+
 template <class T>
 std::int64_t CholeskyFactor<T>::memory_bytes() const {
   return matrix_bytes() + static_cast<std::int64_t>(8 * scale_.size() +

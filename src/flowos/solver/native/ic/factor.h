@@ -39,6 +39,8 @@ class CholeskyFactor {
   // That an iteration moves, its vectors included, over so many lines (steps of a group), of which
   // so many are of the first colour.
   std::int64_t bytes_per_iteration(std::int64_t lines, std::int64_t of_first) const;
+  // That an iteration does: 2 for each stored entry, and what its sweeps do at each place.
+  std::int64_t flops_per_iteration(std::int64_t lines) const;
   std::int64_t memory_bytes() const;
 
  private:

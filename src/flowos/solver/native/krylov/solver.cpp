@@ -309,6 +309,7 @@ class Solving : public Base {
     setup.levels = static_cast<int>(its.rows.size());
     setup.fill = its.fill;
     setup.bytes_per_iteration = its.bytes_per_iteration;
+    setup.flops_per_iteration = its.flops_per_iteration;
     setup.memory_bytes = its.memory_bytes;
     setup.order_seconds += its.order_seconds;
     setup.store_seconds = its.store_seconds;
@@ -341,6 +342,7 @@ class Solving : public Base {
                                                                        pivots, facts_.evenness);
     setup.store_seconds = seconds_since(begun);
     setup.bytes_per_iteration = cholesky->bytes_per_iteration();
+    setup.flops_per_iteration = cholesky->flops_per_iteration();
     setup.memory_bytes = cholesky->memory_bytes();
     const auto stored =
         static_cast<double>(matrix_.starts[matrix_.rows]) - static_cast<double>(matrix_.rows);

@@ -63,7 +63,9 @@ struct SetupSummary {
   double shift = 0;  // by how much of the diagonal a pivot was raised, at most
   bool eisenstat = false;
   double fill = 1;  // stored entries over those of the matrix
-  std::int64_t bytes_per_iteration = 0, memory_bytes = 0;
+  // That an iteration must move at least, and that its kernels do, with the zeros that fill lanes.
+  std::int64_t bytes_per_iteration = 0, flops_per_iteration = 0;
+  std::int64_t memory_bytes = 0;
   double order_seconds = 0, factor_seconds = 0, store_seconds = 0, coarse_seconds = 0;
 };
 

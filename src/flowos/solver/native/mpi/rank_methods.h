@@ -22,9 +22,9 @@
 
 namespace flowos::solve {
 
-inline std::int64_t over_ranks(std::int64_t bytes, MPI_Comm comm) {
-  MPI_Allreduce(MPI_IN_PLACE, &bytes, 1, MPI_INT64_T, MPI_SUM, comm);
-  return bytes;
+inline std::int64_t over_ranks(std::int64_t count, MPI_Comm comm) {
+  MPI_Allreduce(MPI_IN_PLACE, &count, 1, MPI_INT64_T, MPI_SUM, comm);
+  return count;
 }
 
 // The two preconditioners of solver.cpp in T, over ranks, and their statistics.
@@ -49,7 +49,8 @@ class RankCholesky {
             .relax = relax_,
             .shift = pivots_.shift,
             .eisenstat = true,
-            .bytes_per_iteration = over_ranks(method_.bytes_per_iteration(), comm_)};
+            .bytes_per_iteration = over_ranks(method_.bytes_per_iteration(), comm_),
+            .flops_per_iteration = over_ranks(method_.flops_per_iteration(), comm_)};
   }
 
  private:
@@ -77,9 +78,13 @@ class RankMultigrid {
                          .block_rows = hierarchy_.ordering.block_rows,
                          .colours = hierarchy_.ordering.colours(),
                          .levels = static_cast<int>(hierarchy_.rows.size())};
-    for (const Level<T>& level : hierarchy_.levels)
-      summary.bytes_per_iteration += level.bytes(&level == hierarchy_.levels.data()).in_iteration;
+    for (const Level<T>& level : hierarchy_.levels) {
+      const bool finest = &level == hierarchy_.levels.data();
+      summary.bytes_per_iteration += level.bytes(finest).in_iteration;
+      summary.flops_per_iteration += level.flops(finest);
+    }
     summary.bytes_per_iteration = over_ranks(summary.bytes_per_iteration, comm_);
+    summary.flops_per_iteration = over_ranks(summary.flops_per_iteration, comm_);
     return summary;
   }
 

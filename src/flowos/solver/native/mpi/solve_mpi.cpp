@@ -9,7 +9,8 @@
 // of every colour. Set-up and solution are repeated for the time asked for. Rank 0 prints one JSON
 // object: what was solved and how, and readings, each a list with one value for each repetition:
 //   total, setup, iteration  second; of the slowest rank; setup: from the rows to the factor
-//   bandwidth                byte/s, what an iteration must move over its time
+//   bandwidth                byte/s, what an iteration must move over its time; its bytes and flops
+//                            are among the notes
 //   triad                    byte/s, STREAM before and after (see triad.h)
 // The residual is computed anew from the entries; where it is above the tolerance, or x differs
 // between two repetitions, the program fails.
@@ -254,14 +255,17 @@ class Session {
 
   std::string notes(int cpus) const {
     const Turn& last = turns_.back();
-    char text[400];
+    char text[500];
     std::snprintf(text, sizeof text,
                   "\"x\": \"%s\", \"iterations\": \"%lld\", \"residual\": \"%.2e\", "
                   "\"blocks\": \"%s\", \"colours\": \"%d\", \"levels\": \"%d\", "
-                  "\"precision\": \"%s\", \"cpus\": \"%d\"",
+                  "\"precision\": \"%s\", \"cpus\": \"%d\", "
+                  "\"bytes_per_iteration\": \"%lld\", \"flops_per_iteration\": \"%lld\"",
                   last.x.c_str(), static_cast<long long>(last.info.iterations), last.residual,
                   last.set_up.blocks.c_str(), last.set_up.colours, last.set_up.levels,
-                  last.info.precision == Precision::fp32 ? "fp32" : "fp64", cpus);
+                  last.info.precision == Precision::fp32 ? "fp32" : "fp64", cpus,
+                  static_cast<long long>(last.set_up.bytes_per_iteration),
+                  static_cast<long long>(last.set_up.flops_per_iteration));
     return text;
   }
 

@@ -164,14 +164,19 @@ std::int64_t Level<T>::entries() const {
   return std::visit([](const auto& stored) { return stored.entries(); }, matrix);
 }
 
+template <class T>
+std::int64_t Level<T>::lines() const {
+  const std::int64_t held_groups =
+      held.empty() ? groups() : groups() - std::count(held.begin(), held.end(), 0);
+  return held_groups * view().steps;
+}
+
 // The sweeps read the halves of the matrix, the diagonal and the vectors, and what they write
 // counts twice where it was not read before: of the finest level r, q, z, x and p, and u where
 // there is one, else of right-hand side and result.
 template <class T>
 LevelBytes Level<T>::bytes(bool finest) const {
-  const std::int64_t held_groups =
-      held.empty() ? groups() : groups() - std::count(held.begin(), held.end(), 0);
-  const auto line = held_groups * view().steps * static_cast<std::int64_t>(kLanes<T> * sizeof(T));
+  const auto line = lines() * static_cast<std::int64_t>(kLanes<T> * sizeof(T));
   std::int64_t vectors = finest ? 15 : 8, of_lower = finest ? 3 : 2, of_upper = 2, kept = 2;
   if (!view().alike) {
     vectors += finest ? 3 : 2;

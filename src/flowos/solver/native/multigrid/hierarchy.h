@@ -56,6 +56,19 @@ struct Level {
   LevelView<T> view() const;
   std::int64_t entries() const;  // that are stored, with those that are 0
   LevelBytes bytes(bool finest) const;
+  // That a cycle does on this level, and conjugate gradients on the finest. As kernels_body.h does
+  // them: it goes over each half of the matrix twice, and of the finest level over the lower one
+  // thrice (even levels: over both), with 2 for each entry. At each place: forward 3, restriction
+  // 1, backward 2; on the finest level forward_update 7, backward_keep 4 (even levels: 2),
+  // direction 9.
+  std::int64_t flops(bool finest) const {
+    const std::int64_t halves = !finest ? 4 : even() ? 6 : 5;
+    const std::int64_t at_place = !finest ? 6 : even() ? 19 : 21;
+    return halves * entries() + at_place * lines() * kLanes<T>;
+  }
+
+ private:
+  std::int64_t lines() const;  // steps of the groups that are held
 };
 
 // The coarsest of all: so few rows that they are solved by the inverse. Places are rows.

@@ -21,7 +21,7 @@ struct MultigridSummary {
   int block_rows = 0, colours = 0;
   std::vector<std::int64_t> rows;  // of each level
   double fill = 1;                 // stored entries over those of the matrix
-  std::int64_t bytes_per_iteration = 0, memory_bytes = 0;
+  std::int64_t bytes_per_iteration = 0, flops_per_iteration = 0, memory_bytes = 0;
   double order_seconds = 0, store_seconds = 0, coarse_seconds = 0;
 };
 
@@ -57,6 +57,7 @@ class Multigrid {
       const bool finest = &level == hierarchy_.levels.data();
       const LevelBytes bytes = level.bytes(finest);
       summary.bytes_per_iteration += bytes.in_iteration;
+      summary.flops_per_iteration += level.flops(finest);
       summary.memory_bytes += bytes.stored;
       if (finest && entries_ > 0) {
         summary.fill = static_cast<double>(level.entries()) / static_cast<double>(entries_);

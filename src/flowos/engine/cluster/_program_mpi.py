@@ -1,4 +1,4 @@
-"""Before ranks are started: was their program built with the MPI that srun is to speak with?
+"""Before ranks are started: was their program built with the MPI that starts them?
 
 Guards of the launcher make another one fail, in that library's own words; this says it first, where
 the program's file shows it.

@@ -1,0 +1,189 @@
+"""Processes of R: one is started where a body in R is called and none is idle."""
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+
+from flowos.drivers import runtime_named
+from flowos.engine._ask import which
+from flowos.engine.bodies._held_programs import takers
+from flowos.engine.bodies._prepared import BodyError
+from flowos.engine.bodies._r_channel import Answer, RChannel
+from flowos.engine.launch._end_reasons import how_ended
+from flowos.engine.launch._prepared import own_variables, prepare
+from flowos.engine.launch._printing import start_printing
+from flowos.engine.launch._running import RunningProcess
+from flowos.engine.launch._session import LaunchSession
+from flowos.model import EngineMissing, Launch, Outcome
+
+__flowos_frames__ = True
+PACKAGE = "r-base-core"
+_PROGRAM = Path(__file__).with_name("r") / "r_process.R"
+_GRACE_SECONDS, _ENDING_SECONDS, _END_SECONDS = 0.2, 2.0, 5.0
+
+
+class RProcess:
+    """For one call at a time. taught: numbers of the bodies that it knows.
+
+    Raises EngineMissing if there is no R, BodyError if it does not start.
+    """
+
+    def __init__(self) -> None:
+        program = which("Rscript")
+        if program is None:
+            raise EngineMissing(f"there is no Rscript: apt-get install {PACKAGE}")
+        self.taught: set[int] = set()
+        self._cpus = os.sched_getaffinity(0)
+        self.running: RunningProcess | None = None
+        prepared = prepare(_launch(program, self._cpus), runtime_named("bare"), _session())
+        try:
+            self.channel = RChannel(prepared.folder)
+        except BaseException:
+            prepared.discard()
+            raise
+        launch = prepared.launch
+        prepared = replace(prepared, launch=replace(launch, argv=launch.argv + self.channel.words))
+        try:
+            self.running = start_printing(prepared, *self.channel.writers)
+            self.channel.opened(self.running.pid)
+            (pid,) = self._received("R did not start").numbers
+        except BaseException:
+            self.end()
+            raise
+        self._pid = int(pid)
+
+    @property
+    def lives(self) -> bool:
+        return self.running is not None and self.channel.is_open
+
+    def ask(self, kind: int, numbers: Sequence[float]) -> Answer:
+        """About what is in the channel's room. BodyError if it ends meanwhile."""
+        try:
+            if (cpus := os.sched_getaffinity(0)) != self._cpus:
+                self._cpus = cpus
+                with suppress(OSError):  # it has ended
+                    os.sched_setaffinity(self._pid, cpus)
+            self.channel.send(kind, numbers)
+            return self._received("R ended")
+        except BaseException:
+            self.end()
+            raise
+
+    def _received(self, when: str) -> Answer:
+        try:
+            return self.channel.receive()
+        except EOFError:
+            raise BodyError(f"{when}: {how_ended(self._outcome())}") from None
+
+    def _outcome(self) -> Outcome:
+        running = self.running
+        assert running is not None
+        with suppress(TimeoutError):
+            return running.wait(_ENDING_SECONDS)
+        running.stop(_GRACE_SECONDS)  # it has closed its connections, and runs on
+        return running.wait()
+
+    def end(self) -> None:
+        """Twice is once."""
+        with _lock:
+            _all.discard(self)
+        running, self.running = self.running, None
+        if running is not None:
+            running.stop(_GRACE_SECONDS)
+            with suppress(TimeoutError):
+                running.wait(_END_SECONDS)
+        self.channel.close()
+
+
+_lock = threading.Lock()
+_all: set[RProcess] = set()
+_idle: list[RProcess] = []
+
+
+class OneProcess:
+    """`with` gives a process, for this thread alone meanwhile."""
+
+    # no contextmanager: messages would name contextlib as the place of an error
+
+    def __enter__(self) -> RProcess:
+        self._process = _taken()
+        return self._process
+
+    def __exit__(self, *_: object) -> None:
+        process = self._process
+        if not process.lives:
+            return
+        with _lock:
+            if process in _all:  # else it is being ended
+                _idle.append(process)
+
+
+def _taken() -> RProcess:
+    while True:
+        with _lock:
+            process = _idle.pop() if _idle else None
+        if process is None:
+            process = RProcess()
+            with _lock:
+                _all.add(process)
+            return process
+        if process.lives:
+            return process
+        process.end()
+
+
+def _take_all() -> Callable[[], None]:
+    """Idle ones, and those that are busy: their calls raise BodyError."""
+    with _lock:
+        idle, busy = tuple(_idle), _all.difference(_idle)
+        _idle.clear()
+        _all.clear()
+    return partial(_end, idle, busy)
+
+
+def _end(idle: Iterable[RProcess], busy: Iterable[RProcess]) -> None:
+    for process in idle:
+        process.end()
+    ending = [running for process in busy if (running := process.running) is not None]
+    for running in ending:
+        running.stop(_GRACE_SECONDS)
+    for running in ending:
+        with suppress(TimeoutError):
+            running.wait(_END_SECONDS)
+
+
+def _forget_in_child() -> None:
+    """After fork() they stay the parent's."""
+    global _lock
+    _lock = threading.Lock()
+    for process in _all:
+        process.channel.close()
+    _all.clear()
+    _idle.clear()
+    _session.cache_clear()
+
+
+takers.append(_take_all)
+os.register_at_fork(after_in_child=_forget_in_child)
+
+
+@cache
+def _session() -> LaunchSession:
+    return LaunchSession()
+
+
+def _launch(program: str, cpus: set[int]) -> Launch:
+    try:
+        folder = Path.cwd()
+    except FileNotFoundError:  # removed under us
+        folder = Path("/")
+    return Launch(
+        argv=(program, str(_PROGRAM)),
+        variables=own_variables(),
+        cwd=folder,
+        cpus=tuple(cpus),
+    )

@@ -1,0 +1,14 @@
+"""Names that are misspelt."""
+
+from collections.abc import Iterable
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """The end of a complaint, with the name that is most like it; "" if none is.
+
+    >>> did_you_mean("straem", ["gemm", "stream"])
+    "; did you mean 'stream'?"
+    """
+    from difflib import get_close_matches  # slow to import
+
+    return "".join(f"; did you mean {name!r}?" for name in get_close_matches(given, [*known], 1))

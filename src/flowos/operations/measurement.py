@@ -1,0 +1,116 @@
+"""`fo.measure`: this machine, or commands of the person, from a program or a notebook."""
+
+import math
+import shlex
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import get_args
+
+from flowos.model import Effort, MeasurementRequest, OnProgress, Progress, UsageError, brief_repr
+from flowos.operations.measure import Result, measured
+
+
+def measure(
+    *probes: str,
+    commands: Sequence[str | Sequence[str]] = (),
+    env: Sequence[str] = (),
+    effort: Effort = "quick",
+    seconds: float | None = None,
+    scratch: str | PathLike[str] = "/var/tmp",
+    out: str | PathLike[str] | None = None,
+    on_progress: OnProgress | None = None,
+) -> Result:
+    """Measure what this machine can do, or what commands take; a notebook shows the report.
+
+    probes: what is measured, such as "stream" and "gemm": see `flowos measure --help`; none: all.
+    commands: instead, texts or lists of words; the others are compared with the first. env: side by
+    side in these environments, the base first; one alone is compared with "bare".
+    effort: "quick" (a minute), "normal" or "full". seconds: how long measuring may take.
+    scratch: a folder on the storage to be measured. out: a folder for the report's files.
+    on_progress: is called with what is being done. Samples are kept in the store, as those of
+    `flowos measure`: `result.notes` say where that failed.
+    Raises UsageError for an unknown probe or command, EnvironmentRefused for an unknown image.
+
+    >>> result = fo.measure(commands=["sleep 0.01", "sleep 0.02"])
+    >>> [verdict.other for verdict in result.book.verdicts]
+    ['sleep 0.02']
+    >>> "sleep 0.02" in str(result)
+    True
+    """
+    return measured(
+        _request(probes, commands, env, effort, scratch),
+        out=None if out is None else Path(out),
+        url=None,
+        seconds=_above_0(seconds),
+        on_progress=_called(on_progress),
+        on_sample=lambda _: None,
+    )
+
+
+def _request(
+    probes: tuple[str, ...],
+    commands: Sequence[str | Sequence[str]],
+    env: Sequence[str],
+    effort: Effort,
+    scratch: str | PathLike[str],
+) -> MeasurementRequest:
+    for name, given in (("commands", commands), ("env", env)):
+        if not isinstance(given, (list, tuple)):
+            raise _refused(name, given, "a list, as commands=['sleep 1']")
+    for name, words in (("probes", probes), ("env", env)):
+        if not all(isinstance(word, str) for word in words):
+            raise _refused(name, words, "names")
+    if not isinstance(scratch, (str, PathLike)):
+        raise _refused("scratch", scratch, "a folder")
+    if probes and commands:
+        raise UsageError("measure: give probes or commands, not both")
+    if effort not in get_args(Effort):
+        raise _refused("effort", effort, f"one of {', '.join(get_args(Effort))}")
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        raise UsageError("measure: the current folder was removed; go to another one") from None
+    return MeasurementRequest(
+        probes=probes,
+        effort=effort,
+        scratch=here / scratch,
+        environments=("bare", *env) if len(env) == 1 else tuple(env),
+        commands=tuple(map(_words, commands)),
+        folder=here if commands else None,
+    )
+
+
+def _words(command: str | Sequence[str]) -> tuple[str, ...]:
+    if isinstance(command, (list, tuple)) and all(isinstance(word, str) for word in command):
+        return tuple(command)
+    if not isinstance(command, str):
+        raise _refused("commands", command, "each a text or a list of words")
+    try:
+        return tuple(shlex.split(command))
+    except ValueError as error:
+        raise _refused("commands", command, f"whole words ({error})") from None
+
+
+def _above_0(seconds: object) -> float | None:
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise _refused("seconds", seconds, "a number above 0")
+    if not 0 < seconds < math.inf:
+        raise _refused("seconds", seconds, "a number above 0")
+    return seconds
+
+
+def _refused(name: str, given: object, expected: str) -> UsageError:
+    return UsageError(f"measure: {name}={brief_repr(given)}; expected {expected}")
+
+
+def _called(on_progress: OnProgress | None) -> OnProgress:
+    if on_progress is not None and not callable(on_progress):
+        raise _refused("on_progress", on_progress, "a function of one value")
+    return on_progress or _quietly
+
+
+def _quietly(_: Progress) -> None:
+    """Nothing is shown."""

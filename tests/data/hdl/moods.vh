@@ -1,0 +1,4 @@
+`define SWALLOW 1000
+`define EARLY 1001
+`define ENDLESS 1002
+`define FINISH 1003

@@ -1,0 +1,38 @@
+"""Bodies of tests/integration/engines/test_either.py: workers load nothing else."""
+
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from flowos.model import EngineMissing
+
+gone = Path(tempfile.gettempdir(), f"flowos-either-{os.getuid()}")
+
+
+def twice(x: Any) -> Any:
+    return 2 * x
+
+
+def slowly_twice(x: Any) -> Any:
+    time.sleep(0.002)
+    return 2 * x
+
+
+def add_one(x: Any) -> Any:
+    return x + 1
+
+
+def missing(_: Any) -> Any:
+    raise EngineMissing("no such card")
+
+
+def refuse(_: Any) -> Any:
+    raise ArithmeticError("no")
+
+
+def there_once(x: Any) -> Any:
+    if gone.exists():
+        raise EngineMissing("the card is gone")
+    return 2 * x

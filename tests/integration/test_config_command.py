@@ -1,0 +1,83 @@
+"""`flowos config`: what counts, and where it comes from."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FLOWOS = Path(sys.executable).with_name("flowos")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    own = tmp_path / "config/flowos/flowos.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text('[pools.hpc]\nkind = "slurm"\nnodes = 8\naccount = "physics"\n')
+    (tmp_path / "flowos.toml").write_text("[pools.hpc]\nnodes = 2\n")
+    return tmp_path
+
+
+def flowos(home: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    env = {name: value for name, value in os.environ.items() if not name.startswith("FLOWOS_")}
+    env |= {"XDG_CONFIG_HOME": str(home / "config"), **variables}
+    return subprocess.run((FLOWOS, *words), cwd=home, env=env, capture_output=True, text=True)
+
+
+def test_each_value_has_the_place_that_it_comes_from(home: Path) -> None:
+    words = ("--set=pools.hpc.qos=high", "config")
+    done = flowos(home, *words, FLOWOS_POOLS_LOCAL_CORES="1", FLOWOS_POOLS_HPX_NODES="1")
+    own = home / "config/flowos/flowos.toml"
+    said = dict(line.rsplit("  # ", 1) for line in done.stdout.splitlines()[1:])
+    assert {line.strip(): at for line, at in said.items()} == {
+        'pools.hpc.kind = "slurm"': f"{own}:2",
+        "pools.hpc.nodes = 2": "flowos.toml:2",
+        'pools.hpc.account = "physics"': f"{own}:4",
+        "pools.local.cores = 1": "FLOWOS_POOLS_LOCAL_CORES",
+        'pools.hpc.qos = "high"': "--set pools.hpc.qos=high",
+    }
+    assert done.stdout.startswith(f"# flowos.toml and {own}\n")
+    assert done.stderr == "flowos config: FLOWOS_POOLS_HPX_NODES: no table and key has this name\n"
+
+
+def test_as_json_and_with_defaults(home: Path) -> None:
+    found = json.loads(flowos(home, "config", "--json").stdout)
+    assert {"key": "pools.hpc.nodes", "value": 2, "said_at": "flowos.toml:2"} in found["said"]
+    shown = flowos(home, "config", "--all").stdout.splitlines()
+    assert any(line.startswith("# pools.local.cores is not set ") for line in shown)
+    assert any(line.startswith('pools.hpc.env = "bare"') for line in shown)
+    (home / "flowos.toml").unlink()
+    assert flowos(home, "config", XDG_CONFIG_HOME=str(home)).stdout == "# no flowos.toml\n"
+
+
+def test_the_command_line_counts_for_every_command(home: Path) -> None:
+    done = flowos(home, "--set", "pools.hpc.nodes=5", "--set", "pools.local.cores=1", "pools")
+    assert "hpc  slurm  5 nodes" in done.stdout
+    assert "1 cores each" in done.stdout
+
+
+def test_a_mistake_is_one_line(home: Path) -> None:
+    done = flowos(home, "config", FLOWOS_POOLS_HPC_NODES="x")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "flowos config: FLOWOS_POOLS_HPC_NODES: pools.hpc.nodes: int expected, got 'x'\n"
+    )
+    assert flowos(home, "--set").returncode == 2
+    done = flowos(home, "--set", "nodes", "config")
+    assert done.stderr.startswith("flowos config: --set nodes: expected KEY=VALUE, as pools.")
+
+
+def test_help_loads_no_settings(home: Path) -> None:
+    program = (
+        "import sys; from flowos.cli import main\n"
+        "try: main(['config', '--help'])\n"
+        "except SystemExit: pass\n"
+        "print([name for name in ('tomllib', 'dataclasses', 'flowos.model._settings',"
+        " 'flowos.operations') if name in sys.modules])"
+    )
+    done = subprocess.run(
+        (sys.executable, "-c", program), cwd=home, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"

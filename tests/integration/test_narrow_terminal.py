@@ -1,0 +1,69 @@
+"""On a terminal of 60 columns no line is wider, and nothing is lost; elsewhere all is as it was."""
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from flowos.cli import main
+from flowos.report import read_json
+from tests.integration.test_report_command import PROBES, RECORDED, stored
+
+FLOWOS = Path(sys.executable).with_name("flowos")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    whole = read_json(RECORDED.read_text())
+    samples = tuple(s for s in whole.samples if s.case.probe in (*PROBES, "gemm"))
+    file = tmp_path_factory.mktemp("narrow") / "runs.db"
+    return stored([replace(whole, samples=samples)], file)
+
+
+def on_terminal(columns: int, *words: str | Path, **variables: str) -> list[str]:
+    """What a terminal of so many columns is given."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    env = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    env |= {"TERM": "xterm", **variables}
+    done = subprocess.Popen((FLOWOS, *words), stdin=theirs, stdout=theirs, stderr=theirs, env=env)
+    os.close(theirs)
+    said = b""
+    try:
+        while more := os.read(ours, 65536):
+            said += more
+    except OSError:  # the last that had the other end closed it
+        pass
+    os.close(ours)
+    assert done.wait() == 0
+    return said.decode().replace("\r\n", "\n").splitlines()
+
+
+def wider(lines: list[str], columns: int) -> list[str]:
+    """Lines that could have been broken, and were not: a path or a command stays whole."""
+    return [line for line in lines if len(line) > columns and len(line.split()) > 1 + ("`" in line)]
+
+
+def test_a_run_is_shown_in_lines_of_the_terminal_without_a_colour(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = on_terminal(60, "show", "--store", store, NO_COLOR="1")
+    assert wider(lines, 60) == []
+    assert main(["show", "--store", str(store)]) == 0
+    plain = capsys.readouterr().out
+    assert sorted(" ".join(lines).split()) == sorted(plain.split())
+    assert max(map(len, plain.splitlines())) > 90
+    assert "\x1b" not in "".join(lines)
+
+
+def test_the_variable_columns_counts(store: Path) -> None:
+    shown = on_terminal(100, "list", "--store", store, COLUMNS="30")
+    assert len(shown) > 1
+    assert wider(shown, 30) == []

@@ -1,0 +1,123 @@
+"""Settings of files, variables and options: which counts, and where a mistake was made."""
+
+import pytest
+
+from flowos.model import (
+    Pool,
+    SettingsError,
+    SettingsLayer,
+    file_layer,
+    merged,
+    options_layer,
+    read_layers,
+    said_settings,
+    unused_variables,
+    variables_layer,
+)
+
+OWN = file_layer(
+    '[pools.hpc]\nkind = "slurm"\naccount = "physics"\nnodes = 8\n'
+    '[pools.hpc.price]\ncurrency = "CHF"',
+    "own.toml",
+)
+PROJECT = file_layer("[pools.hpc]\nnodes = 2\n[pools.empty]\n", "flowos.toml")
+
+
+def pool(name: str, *layers: SettingsLayer) -> Pool:
+    (found,) = (each for each in read_layers(layers).pools if each.name == name)
+    return found
+
+
+def mistake(*layers: SettingsLayer) -> str:
+    with pytest.raises(SettingsError) as told:
+        read_layers(layers)
+    return str(told.value)
+
+
+def said(*layers: SettingsLayer) -> dict[str, tuple[object, str]]:
+    return {each.key: (each.value, each.said_at) for each in said_settings(merged(layers))}
+
+
+def test_a_project_says_only_what_differs() -> None:
+    found = pool("hpc", OWN, PROJECT)
+    assert (found.kind, found.account, found.nodes) == ("slurm", "physics", 2)
+    assert said(OWN, PROJECT) == {
+        "pools.hpc.kind": ("slurm", "own.toml:2"),
+        "pools.hpc.account": ("physics", "own.toml:3"),
+        "pools.hpc.nodes": (2, "flowos.toml:2"),
+        "pools.hpc.price.currency": ("CHF", "own.toml:6"),
+        "pools.empty": ({}, "flowos.toml:3"),
+    }
+
+
+def test_a_variable_counts_before_files_and_an_option_before_both() -> None:
+    files = merged((OWN, PROJECT))
+    variables = variables_layer(
+        {
+            "FLOWOS_POOLS_HPC_NODES": "3",
+            "FLOWOS_POOLS_HPC_ACCOUNT": "4711",
+            "FLOWOS_POOLS_HPC_PRICE_PER_NODE_HOUR": "1.5",
+            "FLOWOS_POOLS_LOCAL_CORES": "1",
+            "FLOWOS_MPI": "mpich",
+        },
+        files,
+    )
+    given = ("pools.hpc.nodes=4", "pools.hpc.qos=5", "pools.hpc.price.currency=EUR")
+    options = options_layer(given)
+    found = pool("hpc", files, variables, options)
+    assert (found.nodes, found.account, found.qos) == (4, "4711", "5")
+    assert found.price is not None
+    assert (found.price.per_node_hour, found.price.currency) == (1.5, "EUR")
+    assert pool("local", files, variables).cores == 1
+    where = said(files, variables, options)
+    assert where["pools.hpc.nodes"] == (4, "--set pools.hpc.nodes=4")
+    assert where["pools.local.cores"] == (1, "FLOWOS_POOLS_LOCAL_CORES")
+
+
+def test_a_table_has_a_variable_whatever_signs_its_name_has() -> None:
+    sizes = file_layer('[sizes."hpc6a.48-x"]\nvcpus = 96\n', "f")
+    found = variables_layer({"FLOWOS_SIZES_HPC6A_48_X_VCPUS": "2"}, sizes)
+    assert read_layers((sizes, found)).sizes[0].vcpus == 2
+
+
+def test_a_mistake_is_told_with_where_it_was_made() -> None:
+    variables = variables_layer({"FLOWOS_POOLS_HPC_NODES": "many"}, OWN)
+    assert mistake(OWN, variables) == (
+        "FLOWOS_POOLS_HPC_NODES: pools.hpc.nodes: int expected, got 'many'"
+    )
+    assert mistake(OWN, options_layer(["pools.hpc.nodse=2"])) == (
+        "--set pools.hpc.nodse=2: pools.hpc.nodse: no such key; did you mean 'nodes'?"
+    )
+    assert mistake(options_layer(["pool=2"])).startswith("--set pool=2: pool: no such key")
+    assert mistake(OWN, file_layer("[pools]\nhpc = 1", "b")) == (
+        "b:2: pools.hpc: 1: a table is expected, as [pools.hpc]"
+    )
+    assert mistake(file_layer("pools = 1", "b"), variables_layer({"FLOWOS_POOLS_": ""}, OWN)) == (
+        "b:1: pools: 1: a table is expected, as [pools]"
+    )
+    assert mistake(file_layer('"zoé" = 1', "b")).startswith("b: 'zoé': no such key")
+
+
+@pytest.mark.parametrize("option", ["pools.local.cores", "=2", ""])
+def test_an_option_is_a_key_and_a_value(option: str) -> None:
+    with pytest.raises(SettingsError, match=f"^--set {option}: expected KEY=VALUE, as pools"):
+        options_layer([option])
+
+
+def test_a_variable_of_no_table_is_not_used_and_is_named() -> None:
+    variables = {"FLOWOS_POOLS_GONE_CORES": "1", "FLOWOS_CONFIG": "f", "FLOWOS_POOLS_HPC_QOS": "x"}
+    assert unused_variables(variables, OWN) == ("FLOWOS_POOLS_GONE_CORES",)
+    no_table = file_layer("pools = 1", "f")
+    assert unused_variables(variables, no_table) == (
+        "FLOWOS_POOLS_GONE_CORES",
+        "FLOWOS_POOLS_HPC_QOS",
+    )
+
+
+def test_defaults_are_those_that_no_one_says() -> None:
+    found = {each.key: each for each in said_settings(OWN, defaults=True)}
+    assert found["pools.hpc.nodes"].said_at == "own.toml:4"
+    assert (found["pools.hpc.env"].value, found["pools.hpc.env"].said_at) == ("bare", "")
+    assert found["pools.local.kind"].value == "local"
+    assert found["pools.hpc.price.currency"].value == "CHF"
+    assert "pools.hpc.price" not in found

@@ -1,0 +1,42 @@
+"""Recipes for conda and Spack ask for what pyproject.toml asks for."""
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import yaml
+
+HERE = Path(__file__).parents[2]
+PROJECT = tomllib.loads((HERE / "pyproject.toml").read_text())
+
+
+def asked(requirements: list[str]) -> dict[str, str]:
+    """Least versions by name."""
+    split = (re.match(r"([\w.-]+?)(?:\s*(?:>=|@)([\d.]*):?)?$", each) for each in requirements)
+    return {found[1]: found[2] or "" for found in split if found}
+
+
+WANTED = asked(PROJECT["project"]["dependencies"])
+PYTHON = PROJECT["project"]["requires-python"].removeprefix(">=")
+BUILDS = asked(PROJECT["build-system"]["requires"])
+
+
+def test_the_recipe_of_conda_does() -> None:
+    recipe = yaml.safe_load((HERE / "packaging/conda/recipe.yaml").read_text())
+    needs = recipe["requirements"]
+    assert asked(needs["run"]) == {**WANTED, "python": PYTHON}
+    assert BUILDS.items() <= {**asked(needs["host"]), **asked(needs["build"][3:])}.items()
+    assert recipe["package"]["name"] == PROJECT["project"]["name"]
+
+
+def test_the_package_of_spack_does() -> None:
+    tree = ast.parse((HERE / "packaging/spack/py_flowos_hpc/package.py").read_text())
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    named = [call for call in calls if ast.unparse(call.func) == "depends_on"]
+    found = asked([ast.literal_eval(call.args[0]) for call in named])
+    wanted = {f"py-{name}": version for name, version in WANTED.items() if name != "shtab"}
+    assert wanted.items() <= found.items()
+    assert found["python"] == PYTHON
+    plain = {**found, **{name.removeprefix("py-"): at for name, at in found.items()}}
+    assert BUILDS.items() <= plain.items()
