@@ -1,10 +1,13 @@
-"""The tutorial of Slurm, on a Slurm of the test's own."""
+"""The pages of Slurm that a newcomer follows, on a Slurm of the test's own and of the page's."""
 
+import os
+import signal
 from pathlib import Path
 
 from tests.tutorials import DOCS, run_page
+from tests.waiting import comes
 
-from .box import Box
+from .box import Box, plugins, which
 
 
 def test_the_tutorial_of_slurm_is_as_it_says(box: Box, tmp_path: Path) -> None:
@@ -12,3 +15,25 @@ def test_the_tutorial_of_slurm_is_as_it_says(box: Box, tmp_path: Path) -> None:
     folder.mkdir()
     instead = {"/shared/me": str(folder)}
     assert run_page(page, tmp_path, variables=box.variables, instead=instead) >= 5
+
+
+def test_a_slurm_of_ones_own_starts_and_ends_as_its_page_says(tmp_path: Path) -> None:
+    """Its programs were unpacked here, which an installed Slurm has no need to be told."""
+    commands = Path(which("srun")).parent
+    daemons = Path(which("slurmd")).parent
+    instead = {
+        "PATH=$PATH:/usr/sbin": f"PATH=$PATH:{daemons}",
+        "MpiDefault=none": f"MpiDefault=none\nPluginDir={plugins()}",
+        "slurmd -N": f"slurmd -d {which('slurmstepd')} -N",
+    }
+    path = {"PATH": f"{commands}:{os.environ['PATH']}"}
+
+    def running() -> list[int]:
+        return [int(file.read_text()) for file in tmp_path.glob("slurm/*.pid")]
+
+    try:
+        assert run_page(DOCS / "howto/try-slurm.md", tmp_path, variables=path, instead=instead) == 4
+        assert comes(lambda: not running())
+    finally:
+        for pid in running():
+            os.kill(pid, signal.SIGKILL)

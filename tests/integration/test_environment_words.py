@@ -165,7 +165,7 @@ def test_a_name_of_the_library_is_not_shadowed_by_what_lies_here(
             fo.environment(word)
         assert str(told.value) == (
             "environment dk: both an image of your library and ./dk: write ./dk for what lies "
-            "here, or remove or rename one of them"
+            "here, sha256:000000000000 for the image, or rename one of them"
         )
     assert fo.environment("./dk").image
     assert fo.environment(Path("dk")).image == fo.environment("./dk").image

@@ -43,7 +43,7 @@ def on_terminal(columns: int, *words: str | Path, **variables: str) -> list[str]
         pass
     os.close(ours)
     assert done.wait() == 0
-    return said.decode().replace("\r\n", "\n").splitlines()
+    return said.decode().replace("\r\n", "\n").replace("\x1b[K", "").splitlines()
 
 
 def wider(lines: list[str], columns: int) -> list[str]:
@@ -67,3 +67,22 @@ def test_the_variable_columns_counts(store: Path) -> None:
     shown = on_terminal(100, "list", "--store", store, COLUMNS="30")
     assert len(shown) > 1
     assert wider(shown, 30) == []
+
+
+def test_the_variable_columns_counts_in_a_pipe_too(
+    store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    assert main(["show", "--store", str(store)]) == 0
+    assert wider(capsys.readouterr().out.splitlines(), 50) == []
+
+
+def test_caches_are_listed_in_lines_of_the_terminal(tmp_path: Path) -> None:
+    source, cache = tmp_path / "a folder of samples", tmp_path / "cache"
+    source.mkdir()
+    (source / "1.bin").write_bytes(b"sample")
+    filled = on_terminal(60, "feed", "warm", source, "--cache", cache)
+    for words in (("ls", "--cache"), ("stat", "--cache")):
+        filled += on_terminal(60, "feed", *words, cache)
+    assert len(filled) > 4
+    assert wider(filled, 60) == []

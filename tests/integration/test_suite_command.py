@@ -14,6 +14,7 @@ import pytest
 
 from flowos.operations._facts import facts
 from flowos.probes.suites import SUITES
+from flowos.report import published
 from flowos.store import open_store
 from tests.waiting import PATIENCE_SECONDS
 
@@ -33,11 +34,15 @@ def seen_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_suite_says_of_each_figure_what_will_run_or_why_not(flowos: Flowos, name: str) -> None:
     lines = flowos("measure", "--suite", name, "--dry-run", "--quick").stdout.splitlines()
     assert all(len(line) <= 120 for line in lines)
+    words = " ".join(" ".join(lines).split())
     plan = json.loads(flowos("measure", "--suite", name, "--dry-run", "--quick", "--json").stdout)
     assert [f["number"] for f in plan["figures"]] == [f.number for f in SUITES[name].figures]
     for figure in plan["figures"]:
         assert figure["probes"] or figure["lacking"], figure
-        number = figure["number"]
+        number, printed = figure["number"], figure["published_numbers"]
+        assert printed == sum(each.figure == number for each in published(name).numbers)
+        of_them = f"{printed or 'no'} number{'s' * (printed != 1)}"
+        assert f"{figure['title']} ({of_them} in the paper's text)" in words
         assert any(line.startswith((f"figure {number}:", f"{number}:")) for line in lines)
     steps = plan["steps"]
     assert all(step["cases"] and step["seconds"] > 0 and not step["done"] for step in steps)

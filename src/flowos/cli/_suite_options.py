@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -118,11 +119,20 @@ def _show_plan(plan: "SuitePlan", as_json: bool) -> None:
         print("\n".join(wrapped(line, indent, f"{indent}  ")))
 
 
+def _printed(plan: "SuitePlan") -> Counter[str]:
+    """Numbers that stand in the paper's text, of each figure."""
+    from flowos.report import published
+
+    return Counter(each.figure for each in published(plan.suite.name).numbers)
+
+
 def _plain(plan: "SuitePlan") -> dict[str, object]:
+    printed = _printed(plan)
     figures = [
         {
             "number": planned.figure.number,
             "title": planned.figure.title,
+            "published_numbers": printed[planned.figure.number],
             "probes": planned.probes,
             "lacking": [(probe, why.reason, why.remedy) for probe, why in planned.lacking],
             "instead": planned.figure.instead if planned.probes else "",
@@ -148,8 +158,11 @@ def _lines(plan: "SuitePlan") -> Iterator[tuple[str, str]]:
     from flowos.report import figure_name
 
     yield "", f"{plan.suite.name}: {plan.suite.title}"
+    printed = _printed(plan)
     for planned in plan.figures:
-        yield "", f"{figure_name(planned.figure.number)}: {planned.figure.title}"
+        figure = planned.figure
+        numbers = _counted(printed[figure.number], "number")
+        yield "", f"{figure_name(figure.number)}: {figure.title} ({numbers} in the paper's text)"
         yield from (("    ", line) for line in _figure(planned, plan))
     count = f"{len(plan.left)} of {len(plan.steps)} probes are to be measured"
     yield "", f"{count}, in about {_time(plan.seconds)}; building their programs apart"
@@ -158,14 +171,17 @@ def _lines(plan: "SuitePlan") -> Iterator[tuple[str, str]]:
 def _figure(planned: "PlannedFigure", plan: "SuitePlan") -> Iterator[str]:
     for step in (step for step in plan.steps if step.probe in planned.probes):
         bounds = f", with {', '.join(step.probes[:-1])}" if step.probes[1:] else ""
-        count = "1 case" if len(step.cases) == 1 else f"{len(step.cases)} cases"
-        will = f"{count}{bounds}, about {_time(step.seconds)}"
+        will = f"{_counted(len(step.cases), 'case')}{bounds}, about {_time(step.seconds)}"
         yield f"{step.probe}: " + (f"measured already, run {step.done}" if step.done else will)
     for probe, why in planned.lacking:
         remedy = f" (to mend it: {why.remedy})" if why.remedy else ""
         yield f"{f'{probe}: ' if probe else ''}not here: {why.reason}{remedy}"
     if planned.probes and planned.figure.instead:
         yield f"instead: {planned.figure.instead}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count or 'no'} {noun}{'s' * (count != 1)}"
 
 
 def _time(seconds: float) -> str:

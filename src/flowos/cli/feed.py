@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from flowos.cli._feed_options import as_options
 from flowos.cli._interrupts import how_ended
 from flowos.cli._live import add_quiet, on_a_terminal
-from flowos.cli._output import print_json
+from flowos.cli._output import print_folded, print_json
 from flowos.cli._shared import add_json, positive, top_command, with_example
 from flowos.model import FeedError, UsageError, to_plain
 
@@ -181,7 +181,9 @@ def _show_planned(planned: "FillPlan", as_json: bool) -> int:
         return 0
     unknown = "sizes not known before they are read"
     bytes_ = unknown if planned.bytes is None else _size(planned.bytes)
-    print(f"{planned.source}: {planned.samples} samples, {bytes_}; {planned.cached} are cached")
+    print_folded(
+        f"{planned.source}: {planned.samples} samples, {bytes_}; {planned.cached} are cached"
+    )
     return 0
 
 
@@ -192,7 +194,7 @@ def _show_prefilled(done: "PrefillResult", as_json: bool) -> None:
     else:
         rate = _rate(at.source_bytes / done.seconds) if done.seconds > 0 else ""
         binds = f"; {done.binding}" if done.binding else ""
-        print(
+        print_folded(
             f"{kept.cached} of {kept.samples} samples are cached, {_size(kept.bytes)}; "
             f"{_size(at.source_bytes)} read from the source in {done.seconds:.1f} s, {rate}{binds}"
         )
@@ -220,7 +222,7 @@ def _ls(args: argparse.Namespace) -> int:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
-        print("  ".join(cells).rstrip())
+        print_folded("  ".join(cells).rstrip())
     return 0
 
 
@@ -244,7 +246,7 @@ def _stat(args: argparse.Namespace) -> int:
         print_json(found)
         return 0
     for kept in found:
-        print(f"{kept.source}\n    {_state_text(kept)}")
+        print_folded(f"{kept.source}\n    {_state_text(kept)}")
     return 0
 
 
@@ -273,11 +275,13 @@ def _verify(args: argparse.Namespace) -> int:
         print_json(done)
     for each in () if args.json else done:
         read = f"{each.kept.cached} samples read, {each.damaged} damaged"
-        print(f"{each.kept.source}\n    {_state_text(each.kept) if each.kept.damaged else read}")
+        print_folded(
+            f"{each.kept.source}\n    {_state_text(each.kept) if each.kept.damaged else read}"
+        )
         for name in each.changed:
-            print(f"    changed at the source: {name}")
+            print_folded(f"    changed at the source: {name}")
         if each.compared:
-            print(
+            print_folded(
                 f"    {len(each.changed)} changed at the source, {each.missing} not there any more"
             )
     bad = any(each.damaged or each.changed or each.kept.damaged for each in done)
@@ -300,7 +304,7 @@ def _clear(args: argparse.Namespace) -> int:
     did = "would remove" if args.dry_run else "removed"
     for kept in found:
         what = "what was damaged" if kept.damaged else f"{kept.cached} samples"
-        print(f"{did} {what}, {_size(kept.bytes)}, of {kept.source}")
+        print_folded(f"{did} {what}, {_size(kept.bytes)}, of {kept.source}")
     return 0
 
 

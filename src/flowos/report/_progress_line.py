@@ -19,7 +19,7 @@ def progress_line(progress: Progress, *, bar: bool = True) -> str:
         line += f" [{'#' * int(progress.done / progress.total * _BAR):.<{_BAR}}]"
     if progress.detail:
         line += (" " if progress.total and bar else "  ") + progress.detail
-    if left is None:
+    if left is None or 0 < progress.total <= progress.done:
         return safe(line)
     return safe(f"{_duration(left)} left  {line}" if left > 0 else f"time is out  {line}")
 

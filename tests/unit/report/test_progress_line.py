@@ -1,5 +1,7 @@
 """Progress as one line."""
 
+from dataclasses import replace
+
 import pytest
 
 from flowos.model import Progress
@@ -20,6 +22,12 @@ from flowos.report import cut, progress_line
 )
 def test_the_time_left_has_the_unit_that_a_person_reads(left: float | None, line: str) -> None:
     assert progress_line(Progress(doing="sweep", left_seconds=left)) == line
+
+
+def test_no_time_is_out_where_all_is_done() -> None:
+    done = Progress(doing="sweep", done=3, total=3, detail="100.0%", left_seconds=0.0)
+    assert progress_line(done).startswith("sweep [")
+    assert progress_line(replace(done, done=2)).startswith("time is out  sweep [")
 
 
 def test_what_has_a_total_gets_a_bar_and_what_moves_a_cursor_is_no_part_of_it() -> None:

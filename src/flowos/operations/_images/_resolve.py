@@ -29,10 +29,10 @@ def resolve_image(name: str, *, digest: bool = True) -> Image:
 
 def _check_path(name: str, path: Path) -> None:
     """Nothing that lies here by chance is entered."""
-    if "/" not in name and not name.endswith(_FILES) and _is_in_library(name):
+    if "/" not in name and not name.endswith(_FILES) and (digest := _in_library(name)):
         raise EnvironmentRefused(
             f"environment {name}: both an image of your library and ./{name}: write ./{name} for "
-            "what lies here, or remove or rename one of them"
+            f"what lies here, {digest[:19]} for the image, or rename one of them"
         )
     if path.is_dir() and not any(os.path.lexists(path / top) for top in _ROOT_HAS):
         raise EnvironmentRefused(
@@ -40,7 +40,8 @@ def _check_path(name: str, path: Path) -> None:
         )
 
 
-def _is_in_library(name: str) -> bool:
+def _in_library(name: str) -> str:
+    """The digest of the image of this name; "" if there is none."""
     with suppress(FlowosError):  # what lies here needs no library
-        return name in names()
-    return False
+        return names().get(name, "")
+    return ""
