@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from time import monotonic
@@ -37,12 +36,12 @@ def _step(size: object) -> str:
 
 
 class EngineHistory:
-    """Of one flow. Any thread may use it."""
+    """Of one flow on one node. Any thread may use it."""
 
-    def __init__(self, sites: Sequence[EngineSite]) -> None:
+    def __init__(self, sites: Sequence[EngineSite], node: str) -> None:
         self._sites = sites
         self._lock = threading.Lock()
-        self._path = _path(sites)
+        self._path = _path(sites, node)
         self._seen: dict[Size, _Seen] = _read(self._path)
         self._changed = False
         self._chosen: dict[tuple[int | None, ...], ChosenEngines] = {}
@@ -163,8 +162,8 @@ def _read(path: Path | None) -> dict[Size, _Seen]:
     return {}
 
 
-def _path(sites: Sequence[EngineSite]) -> Path | None:
-    """By code, wiring and machine; None where code has no digest: then nothing is kept."""
+def _path(sites: Sequence[EngineSite], node: str) -> Path | None:
+    """By code, wiring and node; None where code has no digest: then nothing is kept."""
     digester = Digester()
     try:
         for site in sites:
@@ -173,6 +172,6 @@ def _path(sites: Sequence[EngineSite]) -> Path | None:
                 digester.add(body.fun)
     except NoDigest:
         return None
-    node = os.uname()
-    name = sha256(digester.digest() + f"{node.nodename} {node.machine}".encode()).hexdigest()[:32]
+    digester.put(b"node", node.encode())
+    name = digester.digest().hex()[:32]
     return cache_folder() / "engines" / f"{name}.json"

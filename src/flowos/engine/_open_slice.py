@@ -126,7 +126,7 @@ def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
 
         given = flow if made.sites else made.flow  # an engine that is forced is the task's own
         parts = (given, hire, undo.close, usage, lambda: (*ready.notes, *boards, *extras.notes()))
-        opened = watchable(extras.slice(schedule, parts, _history(made, undo)))
+        opened = watchable(extras.slice(schedule, parts, _history(made, node, undo)))
     except BaseException:
         undo.close()
         raise
@@ -135,13 +135,13 @@ def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
     return opened
 
 
-def _history(made: EngineFlow, undo: ExitStack) -> "EngineHistory | None":
+def _history(made: EngineFlow, node: Node, undo: ExitStack) -> "EngineHistory | None":
     """Of tasks with several bodies; it is written when the slice is freed."""
     if not made.sites:
         return None
     from flowos.engine._engine_history import EngineHistory
 
-    history = EngineHistory(made.sites)
+    history = EngineHistory(made.sites, node.name)
     undo.callback(history.keep)
     return history
 

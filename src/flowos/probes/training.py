@@ -197,8 +197,7 @@ class ResNetTraining(Probe):
         if request.nodes > 1 and not facts.mpis:
             return NO_MPI
         cases = tuple(_cases(facts, request, python))
-        most = max(int(case.detail("images")) for case in cases)
-        needed, free = 2 * most * _network(cases[0]).file_bytes, facts.storage.free_bytes
+        needed, free = _needed_bytes(cases), facts.storage.free_bytes
         if free is not None and free < needed:
             return Unmeasured(
                 reason=f"{request.scratch} has {free >> 20} MiB free; {needed >> 20} are needed",
@@ -266,6 +265,15 @@ def _network(case: Case) -> Network:
 
 def _nodes(case: Case) -> int:
     return int(case.level("nodes", "1"))
+
+
+def _needed_bytes(cases: Sequence[Case]) -> int:
+    """Of the images of all, which stay for the next one, and of a copy of the most."""
+    sets = {
+        (int(case.detail("images")), int(case.detail("ranks")) * _nodes(case)) for case in cases
+    }
+    files = sum(train + validation for train, validation in sets) + max(sets)[0]
+    return files * _network(cases[0]).file_bytes
 
 
 def _cases(facts: Facts, request: MeasurementRequest, python: Tool) -> Iterator[Case]:

@@ -233,3 +233,35 @@ def test_what_does_not_fit_is_one_line(make: Any, says: str) -> None:
     with pytest.raises(fo.FlowosError, match=says) as caught:
         make()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("workers", ["inline", "thread", "process"])
+def test_kept_results_are_found_whichever_engines_are_chosen(workers: Any, tmp_path: Path) -> None:
+    ports = {"iport_nametypes": ("n", fo.int64), "oport_nametypes": ("m", fo.int64)}
+    same = fo.task({"task_name": "same", **ports, "fun": bodies.same}, cache=False)
+    doubled = twice()(fo.flow_input("x", VECTOR))
+    both = fo.flow_output(doubled, same(fo.flow_input("n", fo.int64)))
+    with fo.slice(both, workers=workers, journal=tmp_path / "kept") as opened:
+        for n in (1, 1000, 1_000_000):  # of other sizes, for which others may be chosen
+            assert listed([opened.run(X, n)[0]]) == [[0, 2, 4, 6]]
+        assert any(note.startswith("2 results were taken from") for note in opened.notes)
+    with fo.slice(both, workers=workers, journal=tmp_path / "kept") as opened:
+        for _ in range(8):
+            opened.run(X, 1)
+        assert any(note.startswith("8 results were taken from") for note in opened.notes)
+        assert opened.plan(X, 1).state == "measuring", "nothing of it was run"
+        for i in range(60):
+            opened.run(X + i, 1)
+        assert opened.plan(X, 1).state == "chosen"
+
+
+def test_what_was_measured_on_a_node_is_of_that_node(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("flowos.toml").write_text('[pools.one]\nkind = "fake"\n')
+    for options in ({"pool": "one", "nodes": 1}, {}, {}):
+        with fo.slice(flow(), **options) as opened:
+            for _ in range(8):
+                opened.run(X)
+    assert len(list(cache.glob("*.json"))) == 2

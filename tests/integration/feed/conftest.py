@@ -1,5 +1,6 @@
 """A small data set of real files, and a place for what is cached of it."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,6 +8,13 @@ import pytest
 
 from .object_store import BadRoad, ObjectStore, set_variables
 from .shared import make_folder
+
+
+@pytest.fixture(autouse=True)
+def no_cache_stays(tmp_path: Path) -> Iterator[None]:
+    """A cache has 256 MiB at least: those of all tests would fill a small disk."""
+    yield
+    shutil.rmtree(tmp_path, ignore_errors=True)
 
 
 @pytest.fixture

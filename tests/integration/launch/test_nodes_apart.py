@@ -2,6 +2,10 @@
 
 import gc
 import os
+import shutil
+from pathlib import Path
+
+import pytest
 
 from flowos.engine import Here, here
 from flowos.model import BARE, Launch
@@ -55,3 +59,13 @@ def test_a_forked_child_has_folders_of_its_own_on_each_node() -> None:
     os.close(writer)
     assert all(folder.is_dir() for folder in ours)
     assert all(node.run(Launch(argv=("true",))).ok for node in nodes)
+
+
+def test_a_cache_that_is_emptied_meanwhile_is_filled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    node = Here("one")
+    assert node.run(Launch(argv=("true",))).ok
+    shutil.rmtree(tmp_path / "cache", ignore_errors=True)
+    assert node.run(Launch(argv=("true",))).ok

@@ -91,10 +91,20 @@ def test_what_has_no_room_is_refused_with_a_remedy(node: MakeNode) -> None:
     full = replace(with_torch(node(), 1), storage=FileSystemFacts(free_bytes=1 << 20))
     why = asked(full)
     assert isinstance(why, Unmeasured)
-    assert why.reason == "/tmp has 1 MiB free; 21 are needed"
+    assert why.reason == "/tmp has 1 MiB free; 22 are needed"
     assert "--scratch" in why.remedy
     roomy = replace(full, storage=FileSystemFacts(free_bytes=1 << 30))
     assert case_of(roomy).level("device") == "cuda"
+
+
+def test_images_of_every_number_of_nodes_need_room(node: MakeNode) -> None:
+    """They stay for the next case: 44 GB for four nodes with eight GPUs each."""
+    facts = replace(with_torch(node(), 8), mpis=(MPI,))
+    request = MeasurementRequest(effort="full", probes=("training",), nodes=4)
+    small = replace(facts, storage=FileSystemFacts(free_bytes=40_000_000_000))
+    assert isinstance(PROBE.cases(small, request), Unmeasured)
+    roomy = replace(facts, storage=FileSystemFacts(free_bytes=60_000_000_000))
+    assert not isinstance(PROBE.cases(roomy, request), Unmeasured)
 
 
 def test_a_rank_says_why_it_failed(node: MakeNode) -> None:

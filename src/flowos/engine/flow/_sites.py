@@ -7,6 +7,7 @@ from typing import Any
 from flowos.engine.flow._errors import as_called
 from flowos.model import (
     HOST,
+    ChosenEngines,
     EngineArray,
     EngineMissing,
     NativeCode,
@@ -79,6 +80,12 @@ class SiteFunction:
         cold, body.cold = body.cold, False
         note = SiteNote(chosen.size, asked, engine, seconds, body.home, *sizes, missing, cold)
         return (*outputs, note)
+
+    def note_of_kept(self, chosen: ChosenEngines) -> SiteNote | None:
+        """Of a call whose result was found: that nothing is known of its engine."""
+        engine = chosen.engines[self.site]
+        cold = SiteNote(chosen.size, engine, engine, 0.0, HOST, (), (), cold=True)
+        return cold if chosen.noted else None
 
     def _there(self, asked: str) -> str:
         """The engine that is asked for, or the first one that is not missing."""

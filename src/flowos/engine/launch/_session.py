@@ -75,7 +75,7 @@ class LaunchSession:
 
     def init_program(self) -> Path:
         """A flowos-init that runs on the node. Raises LaunchFailed if there is none."""
-        if self._init is None:
+        if self._init is None or not self._init.exists():  # caches may be emptied at any time
             self._init = find_init(self.folder)
         return self._init
 

@@ -27,7 +27,7 @@ class CachedLane:
         for i, (stage, row) in enumerate(zip(stages, values, strict=True)):
             if self._results.keeps(stage):
                 key = keys[i] = self._results.key(stage, row)
-                kept = self._results.find(stage, key)
+                kept = self._results.find(stage, key, row)
                 if kept is not None:
                     found[i] = kept
                     self._hit(stage, row, kept)
@@ -97,7 +97,7 @@ class CachedPythonLane(CachedLane):
                 if not keys:
                     raise
                 break
-            found = self._results.find(stage, key)
+            found = self._results.find(stage, key, row)
             if found is not None:
                 return keys, found
             keys.append(key)

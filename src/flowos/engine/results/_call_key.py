@@ -23,6 +23,7 @@ from flowos.engine.results._file_digest import digest_if_there, file_digest
 from flowos.engine.results._record import CODE_BYTES
 from flowos.engine.results._value_digest import Digester, NoDigest
 from flowos.model import (
+    ChosenEngines,
     Command,
     Environment,
     File,
@@ -67,6 +68,8 @@ class CallKey:
         frame = (*values, *self._constants)
         key = self._base.copy()
         for port, register in zip(self.step.task.inputs, self.step.inputs, strict=True):
+            if type(frame[register]) is ChosenEngines:
+                continue  # the task's bodies are in its code, and give equal results
             try:
                 if port.type == File:
                     _add_file(key, Path(str(frame[register])))

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from flowos.engine.flow._inside import Surroundings
+from flowos.engine.flow._sites import SiteFunction
 from flowos.engine.flow._usage import SliceUsage
 from flowos.engine.launch._init_program import cache_folder
 from flowos.engine.ray._ray_values import InRay
@@ -23,6 +24,7 @@ from flowos.engine.results._record import KeptResult
 from flowos.engine.results._value_digest import NoDigest
 from flowos.engine.workers._blobs import Packed
 from flowos.model import (
+    ChosenEngines,
     Cond,
     Exited,
     File,
@@ -84,14 +86,14 @@ class SliceResults:
         """Of a call. Raises ValueRefused for a value without a stable digest."""
         return self._keys[stage.number]([_opened(value) for value in values])
 
-    def find(self, stage: Stage, key: bytes) -> Values | None:
-        """What the call gave before."""
+    def find(self, stage: Stage, key: bytes, given: Values) -> Values | None:
+        """What the call gave before. given: its inputs."""
         for journal in self._journals(stage):
             kept = journal.get(key)
             if kept is not None:
                 found = self._unpacked(stage, journal, kept)
                 if found is not None:
-                    return found
+                    return _noted(stage, given, found)
                 journal.forget(key)
         return None
 
@@ -185,7 +187,7 @@ class SliceResults:
             size_bytes=size,
         )
 
-    def _unpacked(self, stage: Stage, journal: Journal, kept: KeptResult) -> Values | None:
+    def _unpacked(self, stage: Stage, journal: Journal, kept: KeptResult) -> list[object] | None:
         """None where it cannot be had again."""
         try:
             parts = pickle.loads(kept.body)
@@ -219,6 +221,17 @@ def _is_kept(stage: Stage, journal: Path | None) -> bool:
 
 def _opened(value: object) -> object:
     return value.open() if isinstance(value, (Packed, InRay)) else value
+
+
+def _noted(stage: Stage, given: Values, found: list[object]) -> Values:
+    """The same; of a task with several bodies with the note that this run needs."""
+    (step,) = stage.steps
+    site = getattr(step.task.body, "fun", None)
+    if isinstance(site, SiteFunction):
+        chosen = _opened(given[step.inputs[-1]])
+        assert isinstance(chosen, ChosenEngines)
+        found[stage.returns.index(step.outputs[-1])] = site.note_of_kept(chosen)
+    return found
 
 
 def _value_part(type_: PortType, value: object) -> tuple[object, ...]:
