@@ -25,7 +25,7 @@ from flowos.model import (
 )
 from flowos.probes.facts import read_facts
 
-_LIMIT_SECONDS = 60.0
+_LIMIT_SECONDS = 75.0
 _KIND = "tried"
 
 

@@ -45,6 +45,20 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
     LIKWID: {"": "likwid"},
 }
 
+Raw = Mapping[str, Sequence[Mapping[str, object]]]
+"""What was collected: "compilers", "mpis", "libraries", "tools"."""
+_FOUND_AMONG = {C_COMPILER: "compilers", OPENMP: "compilers", MPI: "mpis", BLAS: "libraries"}
+_FOUND_AS = {BROWSER: "chromium"}
+"""The name of a tool, where it is another."""
+_LATE = re.compile("no answer in|not looked at")
+"""Of what program_output.py says of a program that had too little time."""
+_LATER = "look again when the machine is less busy"
+NOT_IN_TIME = Missing(
+    what="software",
+    loses="compilers, MPIs, libraries and tools were not found in time: little can be measured",
+    remedy=_LATER,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Installer:
@@ -69,20 +83,17 @@ def installer_of(os_release: str, uid: object) -> Installer:
     return Installer(command, "" if uid == 0 else "sudo ")
 
 
-def missing_of(
-    facts: Facts, tree: Tree, raw: Mapping[str, Sequence[Mapping[str, object]]], by: Installer
-) -> tuple[Missing, ...]:
+def missing_of(facts: Facts, tree: Tree, raw: Raw, by: Installer) -> tuple[Missing, ...]:
     """All that is missing in the facts, the most important first."""
     return (
-        *_missing_programs(facts, by),
+        *_missing_programs(facts, raw, by),
         *_broken(raw, by),
         *_without_threads(facts, by),
-        *_missing_figures(facts, tree, by),
-        *_not_allowed(facts),
+        *missing_figures(facts, tree, by),
     )
 
 
-def _missing_programs(facts: Facts, by: Installer) -> Iterator[Missing]:
+def _missing_programs(facts: Facts, raw: Raw, by: Installer) -> Iterator[Missing]:
     c = [compiler for compiler in facts.compilers if compiler.language == "c"]
     tools = {tool.name for tool in facts.tools}
     losses = (
@@ -96,20 +107,34 @@ def _missing_programs(facts: Facts, by: Installer) -> Iterator[Missing]:
     )
     for what, there, loses in losses:
         if not there:
-            yield Missing(what=what, loses=loses, remedy=by.of(what))
+            remedy = _LATER if _was_late(what, raw) else by.of(what)
+            yield Missing(what=what, loses=loses, remedy=remedy)
     if facts.gpus and "torch" not in tools:
         remedy = "pip install torch, in a build for CUDA"
         yield Missing(what=TORCH, loses="GPUs are not measured", remedy=remedy)
 
 
-def _broken(raw: Mapping[str, Sequence[Mapping[str, object]]], by: Installer) -> Iterator[Missing]:
+def _was_late(what: str, raw: Raw) -> bool:
+    """Whether something that it may be was there, and had too little time."""
+    if what in _FOUND_AMONG:
+        return any(map(_is_late, raw.get(_FOUND_AMONG[what], ())))
+    name = _FOUND_AS.get(what, what)
+    return any(_is_late(tool) for tool in raw.get("tools", ()) if word(tool, "name") == name)
+
+
+def _is_late(entry: Mapping[str, object]) -> bool:
+    return bool(_LATE.search(word(entry, "fails")))
+
+
+def _broken(raw: Raw, by: Installer) -> Iterator[Missing]:
     """What was found and does not work, with its own error message."""
     for part, role in (("compilers", "compiler"), ("mpis", "MPI"), ("libraries", "BLAS library")):
         for entry in raw.get(part, ()):
             path = word(entry, "path") or word(entry, "compiler")
             if path and word(entry, "fails"):
                 loses = f"this {role} is left out: {_first_line(word(entry, 'fails'))}"
-                yield Missing(what=path, loses=loses, remedy=_repair(part, by))
+                repair = _LATER if _is_late(entry) else _repair(part, by)
+                yield Missing(what=path, loses=loses, remedy=repair)
             elif part == "mpis" and path and not word(entry, "mpirun"):
                 loses = "this MPI is left out: no mpirun or mpiexec beside it"
                 yield Missing(what=path, loses=loses, remedy=by.of(MPI))
@@ -141,6 +166,12 @@ def _first_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     wrong = [line for line in lines if re.search(r"error|cannot|not found|No such", line)]
     return (wrong or lines or [""])[0][:160]
+
+
+def missing_figures(facts: Facts, tree: Tree, by: Installer) -> Iterator[Missing]:
+    """What the machine does not say, or does not allow."""
+    yield from _missing_figures(facts, tree, by)
+    yield from _not_allowed(facts)
 
 
 def _missing_figures(facts: Facts, tree: Tree, by: Installer) -> Iterator[Missing]:

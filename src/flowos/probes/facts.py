@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from flowos.model import Facts, Memory, Tried
 from flowos.probes._facts_memory import memory_limit_of, nominal_memory, quota_of
-from flowos.probes._facts_missing import installer_of, missing_of
+from flowos.probes._facts_missing import NOT_IN_TIME, installer_of, missing_figures, missing_of
 from flowos.probes._facts_nodes import nodes_of
 from flowos.probes._facts_processor import (
     blocks_of,
@@ -60,6 +60,8 @@ def read_facts(collected: Mapping[str, object], nominal: Nominal = ()) -> Facts:
         storage=storage_of(collected.get("storage"), tree.text("/proc/self/mountinfo")),
     )
     by = installer_of(tree.text("/etc/os-release"), collected.get("uid"))
+    if collected.get("software_fails"):
+        return replace(facts, missing=(NOT_IN_TIME, *missing_figures(facts, tree, by)))
     return replace(facts, missing=missing_of(facts, tree, software, by))
 
 

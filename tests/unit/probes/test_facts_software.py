@@ -151,7 +151,8 @@ def test_a_tool_that_does_not_answer_is_missing() -> None:
     assert facts(tools=[fio]).tool("fio")
     broken = facts(tools=[fio | {"fails": "no answer in 5 s"}])
     assert broken.tool("fio") is None
-    assert remedies(broken)["fio"] == "sudo apt install fio"
+    assert remedies(broken)["fio"] == "look again when the machine is less busy"
+    assert remedies(facts(tools=[fio | {"fails": "exit 1"}]))["fio"] == "sudo apt install fio"
 
 
 @pytest.mark.parametrize(
@@ -179,6 +180,23 @@ def test_of_a_long_complaint_the_first_line_that_says_what_is_wrong_is_named() -
     assert complaint("note\nerror: one\nerror: two") == left_out + "error: one"
     assert complaint("one\ntwo") == left_out + "one"
     assert complaint("x" * 200) == left_out + "x" * 160
+
+
+@pytest.mark.parametrize(
+    "fails", ["/usr/bin/gcc: no answer in 5 s", "not looked at: the time for looking was up"]
+)
+def test_what_had_too_little_time_is_not_to_be_installed(fails: str) -> None:
+    found = facts(compilers=[compiler("/usr/bin/gcc", FSF, fails=fails)])
+    remedies = {m.what: m.remedy for m in found.missing}
+    assert remedies["/usr/bin/gcc"] == remedies["C compiler"]
+    assert remedies["C compiler"] == "look again when the machine is less busy"
+    assert "install" in remedies["MPI"]
+
+
+def test_software_that_was_not_found_in_time_is_not_to_be_installed() -> None:
+    first, *others = facts(software_fails="timed out").missing
+    assert (first.what, first.remedy) == ("software", "look again when the machine is less busy")
+    assert not any("install" in each.remedy for each in others)
 
 
 def test_a_compiler_of_another_language_is_no_c_compiler() -> None:
