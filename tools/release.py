@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parents[1]
@@ -207,14 +207,28 @@ def take(clone: Path, version: str, folder: Path) -> Path:
     tag = git(clone, "rev-parse", f"refs/tags/v{version}")
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
     try:
-        git(folder, "merge", "--quiet", "--ff-only", tag)
-        git(folder, "update-ref", f"refs/tags/v{version}", tag, "")
-        shutil.rmtree(made, ignore_errors=True)
-        made.parent.mkdir(exist_ok=True)
-        (clone / "dist").rename(made)
+        with ExitStack() as undo:
+            git(folder, "update-ref", f"refs/tags/v{version}", tag, "")
+            undo.callback(git, folder, "update-ref", "-d", f"refs/tags/v{version}", tag)
+            _move(clone / "dist", made, undo)
+            git(folder, "merge", "--quiet", "--ff-only", tag)  # last: it is whole or not at all
+            undo.pop_all()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return made
+
+
+def _move(dist: Path, made: Path, undo: ExitStack) -> None:
+    """What is there without a tag, of a release that was taken back by hand, makes room."""
+    if not made.parent.exists():
+        made.parent.mkdir()
+        undo.callback(made.parent.rmdir)
+    if made.exists():
+        aside = dist.with_name("dist-before")
+        made.rename(aside)
+        undo.callback(aside.rename, made)
+    dist.rename(made)
+    undo.callback(made.rename, dist)
 
 
 def _stop(number: int, _: object) -> None:
@@ -234,7 +248,9 @@ def main(words: list[str] | None = None) -> int:
         print(f"release: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as stop:
-        print(f"release: {stop}: nothing was changed", file=sys.stderr)
+        is_there = git(HERE, "tag", "--list", f"v{args.version}")  # a signal may wait until all is
+        said = f"too late: {is_there} is made" if is_there else "nothing was changed"
+        print(f"release: {stop}: {said}", file=sys.stderr)
         return 130
     if args.dry_run:
         print("nothing was changed")

@@ -69,6 +69,19 @@ def test_a_mistake_is_one_line(home: Path) -> None:
     assert done.stderr.startswith("flowos config: --set nodes: expected KEY=VALUE, as pools.")
 
 
+@pytest.mark.parametrize("option", ["nonsense", "pools.local.coers=2", "pools.local.cores=x"])
+def test_a_wrong_option_is_refused_where_no_settings_are_read(home: Path, option: str) -> None:
+    done = flowos(home, "--set", option, "solve", "poisson:8x8x8", "--dry-run")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"flowos solve: --set {option}: ")
+    assert flowos(home, "solve", "poisson:8x8x8", "--dry-run").returncode == 0
+
+
+def test_an_option_may_stand_before_help(home: Path) -> None:
+    done = flowos(home, "--set", "k=v", "help", "config")
+    assert (done.returncode, done.stdout) == (0, flowos(home, "config", "--help").stdout)
+
+
 def test_help_loads_no_settings(home: Path) -> None:
     program = (
         "import sys; from flowos.cli import main\n"

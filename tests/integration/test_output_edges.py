@@ -174,7 +174,10 @@ def test_a_program_that_only_says_how_it_is_called_ends_with_its_code(word: str,
     assert (done.returncode, b"flowos exec" in done.stdout + done.stderr) == (code, True)
 
 
-def test_what_a_flow_file_leaves_open_is_written(flowos_process: Flowos, tmp_path: Path) -> None:
+@pytest.mark.parametrize("before", [(), ("--set", "pools.local.cores=2")])
+def test_what_a_flow_file_leaves_open_is_written(
+    flowos_process: Flowos, tmp_path: Path, before: tuple[str, ...]
+) -> None:
     (tmp_path / "flow.py").write_text(
         "import flowos as fo\n"
         "out = open('out', 'w')\n"
@@ -183,7 +186,7 @@ def test_what_a_flow_file_leaves_open_is_written(flowos_process: Flowos, tmp_pat
         "    return out.write(str(a))\n"
         "flow = fo.flow_output(note(fo.flow_input('a', int)))\n"
     )
-    flowos_process("run", "flow.py", "a=1234567")
+    flowos_process(*before, "run", "flow.py", "a=1234567")
     assert (tmp_path / "out").read_text() == "1234567"
 
 

@@ -127,12 +127,18 @@ def test_a_dry_run_decides_all_and_changes_nothing(checkout: Path) -> None:
     assert (done.returncode, done.stderr) == (1, "release: not committed: ?? new\n")
 
 
-def test_commit_tag_and_files_come_together_or_not_at_all(checkout: Path, tmp_path: Path) -> None:
-    clone = tmp_path / "clone"
-    git(tmp_path, "clone", "--quiet", str(checkout), str(clone))
-    TOOL["commit"](clone, "9.8.7", checkout)
-    (clone / "dist").mkdir()
-    (clone / "dist/a.whl").touch()
+@pytest.fixture
+def clone(checkout: Path, tmp_path: Path) -> Path:
+    """In which a release of the checkout is made."""
+    folder = tmp_path / "clone"
+    git(tmp_path, "clone", "--quiet", str(checkout), str(folder))
+    TOOL["commit"](folder, "9.8.7", checkout)
+    (folder / "dist").mkdir()
+    (folder / "dist/a.whl").touch()
+    return folder
+
+
+def test_commit_tag_and_files_come_together_or_not_at_all(checkout: Path, clone: Path) -> None:
     git(checkout, "commit", "--quiet", "--allow-empty", "--message", "made meanwhile")
     before = state(checkout)
     with pytest.raises(TOOL["ReleaseError"], match="git merge: fatal: Not possible"):
@@ -145,6 +151,52 @@ def test_commit_tag_and_files_come_together_or_not_at_all(checkout: Path, tmp_pa
     assert git(checkout, "describe") == "v9.8.7"
     assert git(checkout, "log", "-1", "--format=%an %s") == "somebody Version 9.8.7"
     assert git(checkout, "status", "--short") == ""
+
+
+def test_a_failed_step_takes_those_before_it_back(checkout: Path, clone: Path) -> None:
+    git(checkout, "tag", "v9.8.7")
+    before = state(checkout)
+    with pytest.raises(TOOL["ReleaseError"], match=r"git update-ref: .* already exists"):
+        TOOL["take"](clone, "9.8.7", checkout)
+    assert state(checkout) == before
+    git(checkout, "tag", "--delete", "v9.8.7")
+    (checkout / "dist").touch()
+    before = state(checkout)
+    with pytest.raises(OSError, match="dist"):
+        TOOL["take"](clone, "9.8.7", checkout)
+    assert state(checkout) == before
+    (checkout / "dist").unlink()
+    (checkout / "dist/9.8.7").mkdir(parents=True)
+    (checkout / "dist/9.8.7/old").touch()
+    git(checkout, "commit", "--quiet", "--allow-empty", "--message", "made meanwhile")
+    before = state(checkout)
+    with pytest.raises(TOOL["ReleaseError"], match="git merge: fatal: Not possible"):
+        TOOL["take"](clone, "9.8.7", checkout)
+    assert state(checkout) == before
+    assert [path.name for path in (checkout / "dist/9.8.7").iterdir()] == ["old"]
+    git(checkout, "reset", "--quiet", "--hard", "HEAD~1")
+    made = TOOL["take"](clone, "9.8.7", checkout)
+    assert [path.name for path in made.iterdir()] == ["a.whl"]
+
+
+INTERRUPTED = """
+import os, runpy, sys
+os.environ["RELEASE"] = str(os.getpid())
+main = runpy.run_path("tools/release.py")["main"]
+main.__globals__["_build"] = lambda clone, *_: (clone / "dist").mkdir()
+sys.exit(main(["9.8.7"]))
+"""
+
+
+def test_a_signal_that_comes_too_late_says_so(checkout: Path) -> None:
+    hook = checkout / ".git/hooks/post-merge"
+    hook.write_text("#!/bin/sh\nkill -INT $RELEASE\n")
+    hook.chmod(0o755)
+    words = (sys.executable, "-c", INTERRUPTED)
+    done = subprocess.run(words, cwd=checkout, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "release: SIGINT: too late: v9.8.7 is made\n")
+    assert git(checkout, "describe") == "v9.8.7"
+    assert (checkout / "dist/9.8.7").is_dir()
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])

@@ -61,14 +61,15 @@ def script() -> int:
     wake_for_interrupts()
     gc.set_threshold(20_000)
     codes: list[int] = []
-    if sys.argv[1:2] != ["run"]:
-        atexit.register(_leave, codes)  # the first that is registered is the last that is run
-    codes.append(main())
-    return codes[0]
+    atexit.register(_leave, codes)  # the first that is registered is the last that is run
+    command, code = _main(sys.argv[1:])
+    if command != "run":
+        codes.append(code)
+    return code
 
 
 def _leave(codes: list[int]) -> None:
-    """Without a code `main` raised, and the interpreter says what."""
+    """Without a code the interpreter ends by itself: what was raised it says, files it closes."""
     import os
 
     for code in codes:
@@ -83,6 +84,13 @@ def main(words: list[str] | None = None) -> int:
     0; 1 failed; 2 called wrongly; 3 the answer could not be written; as in a shell 130 interrupted,
     143 by SIGTERM, 129 by SIGHUP, 141 the reader of a pipe is gone. Commands may have others, as
     their help says.
+    """
+    return _main(sys.argv[1:] if words is None else words)[1]
+
+
+def _main(words: list[str]) -> tuple[str, int]:
+    """The command, "" if none is named, and the exit code.
+
     All that takes time to be imported is imported in here: an interrupt may come by then.
     """
     _open_closed_streams()
@@ -90,16 +98,18 @@ def main(words: list[str] | None = None) -> int:
     from flowos.cli._output import OutputFailed, watch_streams
 
     watch_streams()
-    words = _without_settings(_asked(sys.argv[1:] if words is None else words))
-    command = words[0] if words and words[0] in COMMANDS else ""
+    rest = _without_settings(words)
+    with_settings, rest = len(rest) < len(words), _asked(rest)
+    command = rest[0] if rest and rest[0] in COMMANDS else ""
     name = f"flowos {command}".strip()
     try:
         raise_on_signals()
-        return _written(lambda: _run(command, words))
+        code = _written(lambda: _run(command, rest, with_settings))
     except OutputFailed as failed:
-        return _not_written(name, failed.__cause__)
+        code = _not_written(name, failed.__cause__)
     except KeyboardInterrupt as interrupt:
-        return _interrupted(name, interrupt)
+        code = _interrupted(name, interrupt)
+    return command, code
 
 
 def _asked(words: list[str]) -> list[str]:
@@ -155,7 +165,8 @@ def _written(act: "Callable[[], int]") -> int:
     return code
 
 
-def _run(command: str, words: list[str]) -> int:
+def _run(command: str, words: list[str], with_settings: bool) -> int:
+    """with_settings: some are given, which are checked though the command may not read them."""
     from flowos.model import FlowosError, UsageError
 
     commands = parser(only=command)
@@ -165,6 +176,10 @@ def _run(command: str, words: list[str]) -> int:
         return 0
     try:
         _check_current_folder()
+        if with_settings:
+            from flowos.operations.settings_file import load_settings
+
+            load_settings()
         return int(import_module(f"flowos.cli.{args.command}").run(args))
     except UsageError as error:
         print(f"flowos {args.command}: {error}", file=sys.stderr)

@@ -2,7 +2,7 @@
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from flowos.cli._commands import COMMANDS
@@ -162,31 +162,27 @@ def probe_names(word: str) -> tuple[str, ...]:
     return names
 
 
-def number(word: str) -> float:
-    """For argparse."""
+def number(
+    word: str, expected: str = "a number", fits: Callable[[float], bool] = lambda _: True
+) -> float:
+    """For argparse. Raises ArgumentTypeError for what is none that fits: what is expected."""
     try:
-        return float(word)
+        found = float(word)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{word:.40}: expected a number") from None
+        found = None
+    if found is None or not fits(found):
+        raise argparse.ArgumentTypeError(f"{word:.40}: expected {expected}")
+    return found
 
 
 def seconds_above_0(word: str) -> float:
     """For argparse."""
-    seconds = number(word)
-    if not 0 < seconds < math.inf:
-        raise argparse.ArgumentTypeError(f"{word:.40}: expected a finite number of seconds above 0")
-    return seconds
+    return number(word, "a finite number of seconds above 0", lambda given: 0 < given < math.inf)
 
 
 def share_of_1(word: str) -> float:
     """A number between 0 and 1, for argparse."""
-    try:
-        share = float(word)
-    except ValueError:
-        share = math.nan
-    if not 0 < share < 1:
-        raise argparse.ArgumentTypeError(f"{word:.40}: expected a share between 0 and 1")
-    return share
+    return number(word, "a share between 0 and 1", lambda given: 0 < given < 1)
 
 
 def positive(word: str) -> int:

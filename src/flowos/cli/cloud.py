@@ -5,7 +5,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from flowos.cli._output import print_json
-from flowos.cli._shared import add_json, positive, top_command, with_example
+from flowos.cli._shared import add_json, number, positive, top_command, with_example
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,13 +95,7 @@ def _add_output(command: argparse.ArgumentParser) -> None:
 
 
 def _seconds(word: str) -> float:
-    try:
-        seconds = float(word)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < 1e9:
-        raise argparse.ArgumentTypeError(f"{word:.40}: expected seconds, from 0 to below 1e9")
-    return seconds
+    return number(word, "seconds, from 0 to below 1e9", lambda given: 0 <= given < 1e9)
 
 
 def run(args: argparse.Namespace) -> int:

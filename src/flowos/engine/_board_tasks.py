@@ -22,34 +22,56 @@ def with_boards(
 ) -> tuple[Schedule, tuple[str, ...]]:
     """The same, whose tasks know the line of their board, and what was loaded.
 
-    A module is on one board, whatever tasks it has. Raises SliceRefused if there is none for it.
+    A module is on one board, whatever tasks it has. If there is none for one that is a task's only
+    body, or if its source is wrong, raises SliceRefused; else its task takes another body.
     """
-    wanted: dict[UartModule, str] = {}
-    for stage in schedule.all_stages:
-        for label, module in _modules(stage):
-            if module.board_known:
-                wanted.setdefault(module, label)
-    if not wanted:
+    boarded: dict[UartModule, UartModule] = {}
+    notes: list[str] = []
+    for wanted, may_lack in _wanted(schedule):
+        hold = node.hold_boards(
+            [
+                WantedBoard(label, each.port, partial(board_file, each.design, each.bitstream))
+                for each, label in wanted.items()
+            ]
+        )
+        undo.callback(hold.close)
+        if hold.why and (hold.is_wrong or not may_lack):
+            raise SliceRefused(f"slice: {hold.why}")
+        if hold.why:
+            boarded |= {each: replace(each, missing=hold.why) for each in wanted}
+            continue
+        pairs = zip(wanted, hold.ports, strict=True)
+        boarded |= {each: replace(each, port=port) for each, port in pairs}
+        notes += hold.notes
+    if not boarded:
         return schedule, ()
-    hold = node.hold_boards(
-        [
-            WantedBoard(label, module.port, partial(board_file, module.design, module.bitstream))
-            for module, label in wanted.items()
-        ]
-    )
-    undo.callback(hold.close)
-    if hold.why:
-        raise SliceRefused(f"slice: {hold.why}")
-    ports = dict(zip(wanted, hold.ports, strict=True))
-    on_board: _OnBoard = lambda module: replace(module, port=ports.get(module, module.port))  # noqa: E731
-    return _mapped(schedule, on_board), hold.notes
+    return _mapped(schedule, lambda module: boarded.get(module, module)), tuple(notes)
 
 
-def _modules(stage: Stage) -> Iterator[tuple[str, UartModule]]:
+def _wanted(schedule: Schedule) -> Iterator[tuple[dict[UartModule, str], bool]]:
+    """Modules that get boards together, with labels of their tasks, and whether they may lack them.
+
+    Those that may not come first.
+    """
+    needed: dict[UartModule, str] = {}
+    others: dict[UartModule, str] = {}
+    for stage in schedule.all_stages:
+        for label, module, is_only in _modules(stage):
+            if module.board_known:
+                (needed if is_only else others).setdefault(module, label)
+    if needed:
+        yield needed, False
+    yield from (({each: label}, True) for each, label in others.items() if each not in needed)
+
+
+def _modules(stage: Stage) -> Iterator[tuple[str, UartModule, bool]]:
+    """With the label of its task, whose only body it may be."""
     for step in stage.steps:
         fun = getattr(step.task.body, "fun", None)
         bodies = [b.fun for b in fun.bodies] if isinstance(fun, SiteFunction) else [fun]
-        yield from ((step.label, each) for each in bodies if isinstance(each, UartModule))
+        for each in bodies:
+            if isinstance(each, UartModule):
+                yield step.label, each, each is fun
         for inner in step.inner:
             yield from _modules(inner)
 

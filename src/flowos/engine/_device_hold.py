@@ -27,7 +27,11 @@ class WantedBoard:
 
 @dataclass(frozen=True, slots=True)
 class BoardHold(DeviceHold):
-    """Boards with their bitstreams. ports: of each that was requested. notes: what was loaded."""
+    """Boards with their bitstreams. ports: of each that was requested. notes: what was loaded.
+
+    is_wrong: what was given for a bitstream is, so that no board would do.
+    """
 
     ports: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    is_wrong: bool = False

@@ -70,8 +70,8 @@ _PARTS = {
     ),
     "_slice_record": "HeldNode SliceAccounts SliceEvent SliceRecord SliceState",
     "_source_code": (
-        "SourceCode counted files_of first_error headers_of is_source_text language_of "
-        "misses_c_abi quoted_includes quoted_words"
+        "SourceCode counted files_of first_error headers_of included_names is_source_text "
+        "language_of misses_c_abi quoted_words"
     ),
     "_streams": "CYCLES_A_BEAT HdlDesign HdlStream LEAST_CYCLES STREAM_DTYPES streams_of",
     "_suite": (
@@ -362,10 +362,10 @@ if TYPE_CHECKING:
         first_error as first_error,
         files_of as files_of,
         headers_of as headers_of,
+        included_names as included_names,
         is_source_text as is_source_text,
         language_of as language_of,
         misses_c_abi as misses_c_abi,
-        quoted_includes as quoted_includes,
         quoted_words as quoted_words,
     )
     from flowos.model._streams import (

@@ -59,13 +59,19 @@ def file_layer(text: str, file: str) -> SettingsLayer:
 
 
 def variables_layer(variables: Mapping[str, str], below: SettingsLayer) -> SettingsLayer:
-    """FLOWOS_POOLS_HPC_NODES is pools.hpc.nodes, of a table that is there below."""
+    """FLOWOS_POOLS_HPC_NODES is pools.hpc.nodes, of a table that is there below.
+
+    Raises SettingsError for one that is of two settings.
+    """
     found = [(path, name) for name, path in _of_variables(variables, below).items() if path]
     return _layer([(path, _value(path, variables[name]), name) for path, name in found])
 
 
 def unused_variables(variables: Mapping[str, str], below: SettingsLayer) -> tuple[str, ...]:
-    """Those that are named as a setting is, of no table and key that there are."""
+    """Those that are named as a setting is, of no table and key that there are.
+
+    Raises SettingsError for one that is of two settings.
+    """
     return tuple(name for name, path in _of_variables(variables, below).items() if not path)
 
 
@@ -133,10 +139,19 @@ def _walk(raw: Mapping[str, Any], within: KeyPath = ()) -> Iterator[tuple[KeyPat
 
 
 def _of_variables(variables: Mapping[str, str], below: SettingsLayer) -> dict[str, KeyPath]:
-    """Variables that are named as settings; () for those of none that is known."""
-    named = sorted(name for name in variables if name.startswith(_PREFIXES))
-    known = {_variable(path): path for path, _ in _known(below.raw)} if named else {}
-    return {name: known.get(name, ()) for name in named}
+    """Variables that are named as settings; () for those of none that is known.
+
+    Raises SettingsError for one that is of two.
+    """
+    found: dict[str, KeyPath] = {n: () for n in sorted(variables) if n.startswith(_PREFIXES)}
+    for path, _ in _known(below.raw) if found else ():
+        name = _variable(path)
+        if found.get(name):
+            both = f"{dotted(found[name])} and of {dotted(path)}"
+            raise SettingsError(f"{name}: it is the name of {both}: unset it and use --set")
+        if name in found:
+            found[name] = path
+    return found
 
 
 def _variable(path: KeyPath) -> str:

@@ -30,7 +30,7 @@ _NVRTC_ERROR = re.compile(
 _FORTRAN_PLACE = re.compile(r"^(?P<where>[^\n]*:\d+:\d+):$", re.MULTILINE)
 _FORTRAN_ERROR = re.compile(r"^(Fatal )?Error: (?P<what>[^\n]*)", re.MULTILINE)
 
-_INCLUDE = re.compile(r'(?:^[ \t]*#|`)[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+_INCLUDE = re.compile(r'(?:^[ \t]*#|`)[ \t]*include[ \t]*("[^"\n]+"|<[^>\n]+>)', re.MULTILINE)
 _WRITES = re.compile(
     r'\$(?:dumpfile|writemem[bh])\s*\(\s*"[^"\n]*"'
     r'|\$fopen\s*\(\s*"[^"\n]*"\s*(?:\)|,\s*"[wa][^"\n]*")'
@@ -42,7 +42,7 @@ _WRITES = re.compile(
 class SourceCode:
     """text: as it was when the task was made. path: of its file, "" if it was given as text.
 
-    headers: digests of the files that it includes by name in quotes, for results that are kept.
+    headers: digests of the files beside it that it includes, for results that are kept.
     """
 
     text: str
@@ -87,9 +87,9 @@ def language_of(path: str) -> Language | None:
     return _SUFFIXES.get(PurePath(path).suffix)
 
 
-def quoted_includes(text: str) -> list[str]:
-    """Names of the files that a source includes in quotes; `include is Verilog's."""
-    return _INCLUDE.findall(text)
+def included_names(text: str) -> list[str]:
+    """Names of the files that a source includes, in quotes or <>; `include is Verilog's."""
+    return [word[1:-1] for word in _INCLUDE.findall(text)]
 
 
 def quoted_words(text: str) -> list[str]:

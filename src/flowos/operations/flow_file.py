@@ -5,18 +5,20 @@ only one. It is imported under its own name, so that code below `if __name__ == 
 not run.
 """
 
-import difflib
 import importlib.util
 import json
 import math
+import os
+import shutil
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flowos.engine import RemoteTraceback
+from flowos.engine import RemoteTraceback, copy_file, here
 from flowos.model import (
     Choice,
     Complex,
@@ -34,6 +36,7 @@ from flowos.model import (
     bool_,
     brief_repr,
     bytes_,
+    did_you_mean,
     str_,
 )
 from flowos.operations._from_json import from_json
@@ -45,7 +48,10 @@ _TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RanFlow:
-    """Outputs by name, of those that are published the path. failed: why others are not."""
+    """Outputs by name, of those that are published the path. failed: why others are not.
+
+    A file that is not published is where it stays; without one if there is no room for it.
+    """
 
     outputs: Mapping[str, object]
     failed: tuple[str, ...] = ()
@@ -67,23 +73,82 @@ def run_flow(
     raise.
     """
     from flowos.operations._slice import slice_
-    from flowos.operations.publish import publish
 
     values = read_values(flow, given)
-    failed: list[str] = []
     with slice_(flow, env, **how) as on:
         results = on.run(**values)
         outputs = dict(zip((p.name for p in flow.task.outputs), results, strict=True))
-        for name, place in (places or {}).items():
-            try:
-                publish(outputs[name], place)
-            except FlowosError as error:  # no reason to lose what the run has made
-                failed.append(str(error))
-            else:
-                outputs[name] = place
+        failed = _publish(outputs, places or {})
     for note in on.notes:
         on_note(note)
-    return RanFlow(outputs=outputs, failed=tuple(failed))
+    return RanFlow(outputs=outputs, failed=failed)
+
+
+def _publish(outputs: dict[str, object], places: Mapping[str, Path]) -> tuple[str, ...]:
+    """Why some are not published. outputs: of the others it is the path then.
+
+    A file without a place is kept in a temporary folder.
+    """
+    from flowos.operations.publish import publish
+
+    failed = []
+    for name, place in places.items():
+        try:
+            publish(outputs[name], place)
+        except FlowosError as error:  # no reason to lose what the run has made
+            failed.append(f"{error}{_keep(outputs, name)}")
+        else:
+            outputs[name] = place
+    for name in [n for n, value in outputs.items() if n not in places and _goes(value)]:
+        why = _keep(outputs, name)
+        if name not in outputs:
+            failed.append(f"output {name}{why}")
+    return tuple(failed)
+
+
+def _goes(value: object) -> bool:
+    """Whether it lies in a folder that is removed with the slice."""
+    if not isinstance(value, os.PathLike):
+        return False
+    path = Path(value)
+    on_a_cluster = any(part.startswith(".flowos-") for part in path.parts)
+    return on_a_cluster or path.is_relative_to(here().folder())
+
+
+def _keep(outputs: dict[str, object], name: str) -> str:
+    """Has a file stay when the slice's folder is removed; where it is, or why it is lost."""
+    value = outputs[name]
+    if not isinstance(value, os.PathLike):
+        return ""
+    try:
+        outputs[name] = kept = _kept(Path(value))
+    except OSError as error:
+        del outputs[name]
+        return f"; nor can it be kept in a temporary folder: {error.strerror or error}"
+    return f"; it is kept as {kept}"
+
+
+def _kept(made: Path) -> Path:
+    """The same file or folder in one that stays. Raises OSError."""
+    folder = Path(tempfile.mkdtemp(prefix="flowos-"))
+    kept, source = folder / made.name, made.resolve()
+    try:
+        if source.is_dir():
+            shutil.copytree(source, kept, symlinks=True, copy_function=_linked)
+        else:
+            _linked(source, kept)
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return kept
+
+
+def _linked(source: str | Path, target: str | Path) -> None:
+    """A second name takes no room on a disk that may be full."""
+    try:
+        os.link(source, target)
+    except OSError:  # another file system
+        copy_file(Path(source), Path(target))
 
 
 def read_places(flow: Flow, given: Sequence[str]) -> dict[str, Path]:
@@ -139,9 +204,8 @@ def read_values(flow: Flow, given: Sequence[str], *, lacking: bool = False) -> d
         if not equals:
             raise UsageError(f"{word!r}: expected NAME=VALUE; the flow's inputs are {takes}")
         if name not in ports:
-            near = difflib.get_close_matches(name, ports, 1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
-            raise UsageError(f"the flow has no input {name!r}{hint}; its inputs are {takes}")
+            hint = did_you_mean(name, ports) or f"; its inputs are {takes}"
+            raise UsageError(f"the flow has no input {name!r}{hint}")
         if name in values:
             raise UsageError(f"{word!r}: input {name!r} is given twice")
         values[name] = _read(ports[name], text)

@@ -5,7 +5,6 @@ program that was killed, the resource manager is asked what became of its jobs, 
 still is freed.
 """
 
-import difflib
 import json
 import os
 import time
@@ -25,6 +24,7 @@ from flowos.model import (
     SliceState,
     StoreError,
     UsageError,
+    did_you_mean,
     from_plain,
     to_json,
 )
@@ -84,9 +84,9 @@ def slice_named(ref: str) -> SliceRecord:
     fit = [each for each in known if each.id.startswith(ref)]
     found = [each for each in fit if each.id == ref] or fit
     if not found:
-        near = difflib.get_close_matches(ref, [each.id for each in known], 1, 0.0)
-        hint = f"did you mean {near[0]!r}?" if near else "none is kept; see 'flowos slice ls'"
-        raise StoreError(f"no slice {ref!r}: {hint}")
+        none = "" if known else ": none is kept"
+        hint = did_you_mean(ref, [each.id for each in known]) or f"{none}; see 'flowos slice ls'"
+        raise StoreError(f"no slice {ref!r}{hint}")
     if len(found) > 1:
         several = ", ".join(each.id for each in found[:5])
         raise StoreError(f"slice {ref!r} fits {len(found)} ({several}): write more of it")

@@ -46,24 +46,19 @@ class SolvePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solved:
-    """residuals: (iteration, relative residual as the iteration estimates it).
-
-    x_sha256: of the bytes of x; equal for any number of threads.
-    """
+    """x_sha256: of the bytes of x; equal for any number of threads."""
 
     planned: SolvePlan
     converged: bool
     info: Info
-    residuals: tuple[tuple[int, float], ...]
     read_seconds: float
     setup_seconds: float
     x_sha256: str
 
     @property
     def plot(self) -> ConvergencePlot:
-        return ConvergencePlot(
-            title=self.planned.system, points=self.residuals, goal=self.planned.rtol
-        )
+        points = tuple(enumerate(self.info.residuals, 1))
+        return ConvergencePlot(title=self.planned.system, points=points, goal=self.planned.rtol)
 
 
 def planned(request: SolveRequest) -> SolvePlan:
@@ -91,7 +86,6 @@ def solved(request: SolveRequest, on_progress: OnProgress) -> tuple[Solved, NDAr
         planned=_planned(request, system.name, *_size_of(matrix)),
         converged=info.converged,
         info=info,
-        residuals=tuple(enumerate(info.residuals, 1)),
         read_seconds=read - began,
         setup_seconds=set_up - ready,
         x_sha256=sha256(x.tobytes()).hexdigest(),

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int copied_in, copied_out, allocated, freed, entered;
+static int copied_in, copied_out, allocated, freed, entered, waited, kept;
 static int loaded, found, launched;
 
 int cuInit(unsigned flags) { return flags == 0 ? 0 : 1; }
@@ -23,6 +23,11 @@ int cuDeviceGetAttribute(int* value, int which, int device) {
 int cuDeviceGetDefaultMemPool(void** pool, int device) { return *pool = &loaded, device; }
 int cuMemPoolSetAttribute(void* pool, int which, void* value) {
   return pool == &loaded && which == 4 && *(uint64_t*)value == UINT64_MAX ? 0 : 1;
+}
+int cuCtxSynchronize(void) { return waited = 1, !entered; }
+int cuMemPoolTrimTo(void* pool, size_t size) {
+  if (waited && allocated == freed) kept = 0;
+  return pool == &loaded && size == 0 ? 0 : 1;
 }
 int cuStreamCreate(void** stream, unsigned flags) { return *stream = &launched, flags != 1; }
 int cuStreamSynchronize(void* stream) { return stream != &launched; }
@@ -40,11 +45,14 @@ int cuFuncGetAttribute(int* value, int which, void* function) {
 }
 int cuMemAllocAsync(uint64_t* pointer, size_t size, void* stream) {
   allocated += stream == &launched;
+  kept++;
+  waited = 0;
   *pointer = (uint64_t)malloc(size);
   return 0;
 }
 int cuMemFreeAsync(uint64_t pointer, void* stream) {
   free((void*)pointer);
+  waited = 0;
   return freed++, stream != NULL;
 }
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t size, void* stream) {
@@ -88,6 +96,6 @@ int cuGetProcAddress_v2(const char* name, void** function, int version, uint64_t
 }
 
 __attribute__((destructor)) static void say(void) {
-  printf("arrays copied in %d, out %d; allocations left %d\n", copied_in, copied_out,
-         allocated - freed);
+  printf("arrays copied in %d, out %d; allocations left %d, kept %d\n", copied_in, copied_out,
+         allocated - freed, kept);
 }

@@ -125,6 +125,51 @@ def test_types_that_are_the_same_are_taken(tmp_path: Path) -> None:
         task.body.fun.cubin("sm_80")
 
 
+ONE = "void k(float* y) { y[0] = V; }"
+
+
+def one(file: Path, name: str = "k", flags: tuple[str, ...] = ()) -> Any:
+    """A kernel that has one output and no inputs but V, which others define."""
+    return fo.cuda(file, name, grid=1, inputs={}, outputs={"y": fo.float32}, flags=flags)
+
+
+@pytest.mark.parametrize(
+    ("line", "flags"),
+    [
+        ("#include <v.cuh>", ()),
+        ('#include "v.cuh"', ()),
+        ('#include "sub/outer.cuh"', ()),
+        ("", ("-include", "v.cuh")),
+        ("", ("--pre-include=v.cuh",)),
+    ],
+)
+def test_what_is_kept_depends_on_each_header_that_nvrtc_reads(
+    tmp_path: Path, line: str, flags: tuple[str, ...]
+) -> None:
+    """One in a folder within that of the source may include one that is next to the source."""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/outer.cuh").write_text('#include "v.cuh"\n')
+    (tmp_path / "k.cu").write_text(f'{line}\nextern "C" __global__ {ONE}\n')
+    found, headers = [], []
+    for value in (1, 2):
+        (tmp_path / "v.cuh").write_text(f"#define V {value}\n")
+        fun = one(tmp_path / "k.cu", flags=flags).body.fun
+        found.append(fun.cubin("sm_90")[1])
+        headers.append(fun.code.headers)
+    assert found[0] != found[1]
+    assert (headers[0] != headers[1]) == bool(line)  # a result is kept by these
+
+
+def test_macros_and_names_of_a_person_are_left_alone(tmp_path: Path) -> None:
+    names = ["T", "U", "F", "I", "V", "kind", "Kind", "At", "Of", "Kernel", "value", "count", "is"]
+    macros = "".join(f"#define {name} 16\n" for name in names)
+    (tmp_path / "k.cu").write_text(f"{macros}__global__ {ONE}\n")
+    assert "1k" in one(tmp_path / "k.cu").body.fun.cubin("sm_90")[0]
+    for name in ("k_POINTER", "NAME", "ASSERTS"):
+        (tmp_path / "k.cu").write_text(f"{macros}__global__ {ONE.replace('k(', name + '(')}\n")
+        assert name in one(tmp_path / "k.cu", name).body.fun.cubin("sm_90")[0]
+
+
 PROGRAM = f"""
 import numpy as np, flowos as fo
 v = fo.array(fo.float32, ("n",))
@@ -158,7 +203,7 @@ def test_with_a_driver_kernels_are_launched_and_arrays_stay(tmp_path: Path) -> N
     assert found == ["[ 0. 12. 24.]", "[]"]
     said = "BodyError: triad: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"
     assert said in failed
-    assert counted == "arrays copied in 2, out 1; allocations left 0"
+    assert counted == "arrays copied in 2, out 1; allocations left 0, kept 0"
 
 
 def test_nvrtc_that_is_missing_is_said_with_its_package() -> None:

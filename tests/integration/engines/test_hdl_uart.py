@@ -218,6 +218,49 @@ def test_a_board_that_is_not_loaded_is_out_of_use_and_another_is_taken(
             on_board(settings)
 
 
+def in_python() -> Any:
+    ports = {"iport_nametypes": (("a", WORDS), ("b", WORDS)), "oport_nametypes": ("m", WORDS)}
+    return fo.task({"task_name": "moody", **ports, "fun": lambda a, b: a + b})
+
+
+NO_BOARD = "[fpgas.one]\naddress = '127.0.0.1:1'\nport = '/dev/null'\n"
+
+
+@pytest.mark.parametrize(
+    ("boards", "path", "said"),
+    [
+        ("", "/usr/bin", "which line leads to its board?"),
+        (NO_BOARD, "/nowhere", "there is no yosys: apt-get install yosys"),
+    ],
+)
+def test_a_board_that_is_not_there_leaves_its_task_to_other_bodies(
+    settings: Path, monkeypatch: pytest.MonkeyPatch, boards: str, path: str, said: str
+) -> None:
+    settings.write_text(boards)
+    monkeypatch.setenv("PATH", path)
+    on = {} if boards else {"bitstream": settings.with_name("a.bit")}
+    inputs = [fo.flow_input(name, WORDS) for name in "ab"]
+    both, board = fo.either(in_python(), uart(None, **on)), uart(None, **on)
+    ways: list[Any] = ["inline", "process"]
+    for workers in ways:
+        with fo.slice(fo.flow_output(both(*inputs)), workers=workers) as opened:
+            for _ in range(9):
+                (found,) = opened.run(words(1), words(3))
+                assert np.array_equal(found, [4])
+            assert any(note.startswith(f"task 'moody': {said}") for note in opened.notes)
+    with pytest.raises(fo.SliceRefused) as refused:
+        fo.slice(fo.flow_output(both(*inputs), board(*inputs)))
+    assert said in str(refused.value)
+
+
+def test_a_module_that_is_wrong_is_no_board_that_is_not_there(settings: Path) -> None:
+    settings.write_text(NO_BOARD)
+    either = fo.either(in_python(), uart(None, bitstream=settings.with_name("no.bit")))
+    flow = fo.flow_output(either(*(fo.flow_input(name, WORDS) for name in "ab")))
+    with pytest.raises(fo.SliceRefused, match=r"task 'moody': there is no bitstream .*no\.bit"):
+        fo.slice(flow)
+
+
 def opened() -> list[str]:
     """Files that this process has open, twice for those that it opened twice."""
     found = []

@@ -218,7 +218,7 @@ LISTS = "expected numbers in nested lists of equal lengths as JSON, or a .npy fi
         (("adds.py", "a=1", "b=x"), "input 'b': expected int64, given 'x' (str)"),
         (("adds.py", "a=1", "a=2"), "'a=2': input 'a' is given twice"),
         (("adds.py", "a=1", "c=2"), "the flow has no input 'c'; its inputs are a: int64, b"),
-        (("takes.py", "words=x"), "the flow has no input 'words' (did you mean 'word'?); its "),
+        (("takes.py", "words=x"), "the flow has no input 'words'; did you mean 'word'?"),
         (("notes.txt",), "notes.txt: the name of a flow file must end in .py"),
         (("adds.py", "a=1", "2"), "'2': expected NAME=VALUE"),
         (("adds.py:other",), "adds.py has no flow 'other'; its flows are flow"),

@@ -179,6 +179,17 @@ def test_a_bitstream_that_cannot_be_read_is_said_before_a_board_is_loaded(
     held("fpga0", boards[0]).release()
 
 
+def test_two_bitstreams_for_one_board_are_refused(
+    boards: tuple[Board, Board], bit: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "b.bit"
+    other.write_bytes(bit.read_bytes() + bytes(4))
+    devices = lines_of(boards[0].port)
+    hold = devices.hold_boards([want(0, lambda: bit), want(0, lambda: other)])
+    assert hold.why == "task 'task0': fpga0: in use by another task or slice of this program"
+    held("fpga0", boards[0]).release()
+
+
 def test_boards_can_be_given_back_while_another_is_made_or_loaded(
     boards: tuple[Board, Board], bit: Path
 ) -> None:

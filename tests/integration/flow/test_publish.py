@@ -1,9 +1,12 @@
 """Publishing an output: whole or not at all, not again where the same is there."""
 
+import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import pytest
 
 import flowos as fo
 from flowos.model import StoreError
+from flowos.operations import flow_file
 
 FLOWOS = str(Path(sys.executable).with_name("flowos"))
 FLOW = """
@@ -246,6 +250,67 @@ def test_outputs_are_printed_where_one_cannot_be_published(tmp_path: Path, as_js
         assert "any_count = 3\n" in done.stdout
         assert "count = new/x.json\n" in done.stdout
     assert (tmp_path / "new/x.json").read_text() == "3\n"
+
+
+FILES = """
+from pathlib import Path
+import flowos as fo
+
+def made(name, does):
+    command = ["/bin/sh", "-c", does, fo.Out(name), str(Path(__file__).parent)]
+    return fo.command(command, inputs={}, name=name)()
+
+flow = fo.flow_output(
+    made("one", 'echo 1 > "$0"; mkdir "$1/a"'),
+    made("two", 'mkdir "$0"; echo 2 > "$0/file"; ln -s file "$0/link"; echo > "$1/b"'),
+)
+"""
+
+
+def test_files_that_cannot_be_published_are_kept_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "flow.py").write_text(FILES)
+    (tmp_path / "kept").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "kept"))
+    done = flowos(tmp_path, "--out", "one=a", "--out", "two=b", "--json")
+    found = {name: Path(path) for name, path in json.loads(done.stdout).items()}
+    assert (done.returncode, list(found)) == (1, ["one", "two"])
+    assert found["one"].read_text() == "1\n"
+    assert (found["two"] / "link").readlink() == Path("file")
+    assert (found["two"] / "link").read_text() == "2\n"
+    for line, path in zip(done.stderr.splitlines(), found.values(), strict=True):
+        assert line.startswith("flowos run: publish: ")
+        assert line.endswith(f"; it is kept as {path}")
+
+
+def test_files_that_have_no_place_are_kept_too(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(FILES)
+    done = flowos(tmp_path, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = {name: Path(path) for name, path in json.loads(done.stdout).items()}
+    assert found["one"].read_text() == "1\n"
+    assert (found["two"] / "link").read_text() == "2\n"
+    for path in found.values():
+        shutil.rmtree(path.parent)
+
+
+def test_a_file_for_which_there_is_no_room_is_not_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "made").write_text("1")
+    outputs: dict[str, object] = {"one": tmp_path / "made", "two": 2}
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(flow_file, "_linked", full)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "at").mkdir()
+    (why,) = flow_file._publish(outputs, {"one": tmp_path / "at"})
+    assert why.endswith("; nor can it be kept in a temporary folder: No space left on device")
+    assert outputs == {"two": 2}
+    assert left(tmp_path) == ["at", "made"]
 
 
 def flowos(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":

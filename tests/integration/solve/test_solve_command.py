@@ -39,7 +39,8 @@ def test_a_file_is_solved_with_a_right_hand_side_and_x_is_kept(
     assert one["planned"]["entries"] == a.nnz
     assert one["x_sha256"] == two["x_sha256"]
     assert residual(a, np.load(tmp_path / "x.npy"), b) <= 1e-7
-    assert [step for step, _ in one["residuals"]] == list(range(1, one["info"]["iterations"] + 1))
+    assert len(one["info"]["residuals"]) == one["info"]["iterations"]
+    assert "residuals" not in one  # said once
     assert one["info"]["setup"]["colours"] >= 2
 
 

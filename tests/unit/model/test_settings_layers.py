@@ -114,6 +114,18 @@ def test_a_variable_of_no_table_is_not_used_and_is_named() -> None:
     )
 
 
+def test_a_variable_of_two_settings_is_refused() -> None:
+    both = file_layer("[pools.a-b]\n[pools.a_b]\n", "f")
+    assert not unused_variables({"FLOWOS_POOLS_LOCAL_CORES": "1"}, both)
+    for read in (variables_layer, unused_variables):
+        with pytest.raises(SettingsError) as told:
+            read({"FLOWOS_POOLS_A_B_CORES": "1"}, both)
+        assert str(told.value) == (
+            "FLOWOS_POOLS_A_B_CORES: it is the name of pools.a-b.cores and of pools.a_b.cores: "
+            "unset it and use --set"
+        )
+
+
 def test_defaults_are_those_that_no_one_says() -> None:
     found = {each.key: each for each in said_settings(OWN, defaults=True)}
     assert found["pools.hpc.nodes"].said_at == "own.toml:4"

@@ -7,10 +7,10 @@ from flowos.model import (
     counted,
     first_error,
     headers_of,
+    included_names,
     is_source_text,
     language_of,
     misses_c_abi,
-    quoted_includes,
 )
 from flowos.model._source_code import Language
 
@@ -91,9 +91,10 @@ def test_headers_are_read_from_a_rule_of_make() -> None:
     assert headers_of("") == []
 
 
-def test_headers_in_quotes_are_found() -> None:
-    text = '#include <vector>\n#include "a.h"\n  # include "b/c.h"\n// "d.h"\n`include "e.vh"\n'
-    assert quoted_includes(text) == ["a.h", "b/c.h", "e.vh"]
+def test_names_of_headers_are_found() -> None:
+    text = '#include <vector>\n#include "a.h"\n  # include "b/c.h"\n// "d.h"\n`include "e>.vh"\n'
+    assert included_names(text) == ["vector", "a.h", "b/c.h", "e>.vh"]
+    assert included_names("#include<f.cuh>\n#include <g.cuh\n") == ["f.cuh"]
 
 
 def test_a_function_under_another_name_is_found() -> None:

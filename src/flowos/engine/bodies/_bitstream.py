@@ -26,7 +26,16 @@ from flowos.engine.bodies._compile import asked, program_facts
 from flowos.engine.bodies._kept import CompileFailed, Made, kept_file
 from flowos.engine.bodies._simulated import HDL_FILES, SimulatedModule, sources_in
 from flowos.engine.bodies._uart_module import UartModule
-from flowos.model import Argv, HdlDesign, NativeCode, Task, WiringError, brief_repr, files_of
+from flowos.model import (
+    Argv,
+    EngineMissing,
+    HdlDesign,
+    NativeCode,
+    Task,
+    WiringError,
+    brief_repr,
+    files_of,
+)
 
 __flowos_frames__ = True
 
@@ -40,8 +49,8 @@ def bitstream(task: Task) -> Path:
     """The bitstream of a task that `fo.hdl` defined with a board, for `flowos device load`.
 
     It has the module behind a UART, as link="uart" speaks to. Made by Yosys and nextpnr, and kept
-    in $XDG_CACHE_HOME/flowos/bodies. Raises CompileFailed if it cannot be made, WiringError for
-    another task.
+    in $XDG_CACHE_HOME/flowos/bodies. Raises CompileFailed if it cannot be made, EngineMissing if
+    they are not there, WiringError for another task.
 
     >>> try:
     ...     fo.bitstream(fo.kernels.sort)
@@ -58,7 +67,10 @@ def bitstream(task: Task) -> Path:
 
 
 def board_file(design: HdlDesign, given: str = "") -> Path:
-    """The bitstream of a design with a board, or the file that was given. Raises CompileFailed."""
+    """The bitstream of a design with a board, or the file that was given.
+
+    Raises CompileFailed, EngineMissing.
+    """
     if given:
         if not Path(given).is_file():
             raise CompileFailed(f"there is no bitstream {given}")
@@ -76,7 +88,7 @@ def _tool(name: str) -> str:
     if found is None:
         package = PACKAGES.get(name)
         remedy = f"apt-get install {package}" if package else "pip install 'flowos-hpc[fpga]'"
-        raise CompileFailed(f"there is no {name}: {remedy}")
+        raise EngineMissing(f"there is no {name}: {remedy}")
     return found
 
 

@@ -1,9 +1,11 @@
 """The GPU of this process by the driver of CUDA: its context, memory and kernels."""
 
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from flowos.engine.bodies._held_programs import takers
 from flowos.engine.bodies._prepared import BodyError
 from flowos.model import EngineMissing
 
@@ -40,9 +42,9 @@ class CudaEngine:
                     "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR",
                 )
             )
-            (pool,) = self.ask(driver.cuDeviceGetDefaultMemPool(device))
+            (self._pool,) = self.ask(driver.cuDeviceGetDefaultMemPool(device))
             kept = driver.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
-            self.ask(driver.cuMemPoolSetAttribute(pool, kept, driver.cuuint64_t(_KEEP)))
+            self.ask(driver.cuMemPoolSetAttribute(self._pool, kept, driver.cuuint64_t(_KEEP)))
         except BodyError as error:
             raise EngineMissing(f"there is no GPU that CUDA can use ({error}): {_REMEDY}") from None
         self.arch = f"sm_{major[0]}{minor[0]}"
@@ -64,6 +66,13 @@ class CudaEngine:
         flag = self.driver.CUstream_flags.CU_STREAM_NON_BLOCKING
         return self.ask(self.driver.cuStreamCreate(flag))[0]
 
+    def trim(self) -> None:
+        """Give the GPU back what is kept for the next array."""
+        with suppress(Exception):  # a kernel that failed may have spoilt the context
+            self.enter()
+            self.ask(self.driver.cuCtxSynchronize())  # what is still being freed counts as used
+            self.ask(self.driver.cuMemPoolTrimTo(self._pool, 0))
+
     def loaded(self, cubin: bytes, kernel: str) -> Any:
         """A kernel, which stays loaded as long as the process."""
         (module,) = self.ask(self.driver.cuModuleLoadData(cubin))
@@ -84,6 +93,20 @@ class CudaMemory:
         with suppress(Exception):  # at the end of a program the driver may be gone
             self._engine.enter()
             self._engine.driver.cuMemFreeAsync(self.pointer, 0)
+
+
+def _take_memory() -> Callable[[], None]:
+    """What is in use stays, and so does the engine."""
+    opened = tuple(_opened)
+
+    def trim() -> None:
+        for engine in opened:
+            engine.trim()
+
+    return trim
+
+
+takers.append(_take_memory)
 
 
 def _driver() -> Any:

@@ -1,4 +1,4 @@
-"""Programs that bodies have started in this process: they end when its last slice is freed."""
+"""Programs and memory that bodies keep in this process: until its last slice is freed."""
 
 import threading
 from collections.abc import Callable
@@ -6,8 +6,8 @@ from collections.abc import Callable
 _lock = threading.Lock()
 _slices = 0
 takers: list[Callable[[], Callable[[], None]]] = []
-"""Each takes away the programs of one kind, also those that are busy, without waiting, and gives
-what ends them. In a worker process none is called: what bodies have started there ends with it."""
+"""Each takes away what is kept of one kind, also programs that are busy, without waiting, and gives
+what ends it. In a worker process none is called: what bodies have started there ends with it."""
 
 
 def hold_programs() -> Callable[[], None]:

@@ -30,28 +30,39 @@ CUDA_TYPES = {
 }
 """NumPy's dtypes, and what they are in CUDA."""
 _SAME = {"char": "int8", "long": "int64", "unsigned long": "uint64"}
+_READS = ("-I", "--include-path", "-include", "--pre-include")
+"""Flags that have NVRTC read files of which nothing is known here."""
 _CHECK = "arguments of the kernel"
 _POINTER = 100
-_CHECKS = """
-namespace flowos_check {
-template <class T> struct Kind { static constexpr int value = 0; };
-template <class T> struct Kind<const T> : Kind<T> {};
-template <class T> struct Kind<T*> { static constexpr int value = POINTER + Kind<T>::value; };
-KINDS
-template <int I, class T, class... U> struct At : At<I - 1, U...> {};
-template <class T, class... U> struct At<0, T, U...> : Kind<T> {};
-template <class F> struct Of;
-template <class... T> struct Of<void (*)(T...)> {
-  static constexpr int count = sizeof...(T);
-  template <int I, int kind>
-  static constexpr bool is = At<I, T...>::value % POINTER == 0
-                                 ? At<I, T...>::value / POINTER == kind / POINTER
-                                 : At<I, T...>::value == kind;
-};
-using Kernel = Of<decltype(&NAME)>;
-ASSERTS
-}
+_NUMBERS = {dtype: number for number, dtype in enumerate(CUDA_TYPES, 1)}
+_KINDS = "\n".join(
+    f"template <> struct flowos_Kind_<{type_}> "
+    f"{{ static constexpr int flowos_value_ = {_NUMBERS[dtype]}; }};"
+    for type_, dtype in (*((t, d) for d, t in CUDA_TYPES.items()), *_SAME.items())
+)
+_CHECKS = f"""
+namespace flowos_check_ {{
+template <class flowos_T_> struct flowos_Kind_ {{ static constexpr int flowos_value_ = 0; }};
+template <class flowos_T_> struct flowos_Kind_<const flowos_T_> : flowos_Kind_<flowos_T_> {{}};
+template <class flowos_T_> struct flowos_Kind_<flowos_T_*> {{
+  static constexpr int flowos_value_ = {_POINTER} + flowos_Kind_<flowos_T_>::flowos_value_;
+}};
+{_KINDS}
+template <int flowos_I_, class flowos_T_, class... flowos_U_>
+struct flowos_At_ : flowos_At_<flowos_I_ - 1, flowos_U_...> {{}};
+template <class flowos_T_, class... flowos_U_>
+struct flowos_At_<0, flowos_T_, flowos_U_...> : flowos_Kind_<flowos_T_> {{}};
+template <class flowos_F_> struct flowos_Of_;
+template <class... flowos_T_> struct flowos_Of_<void (*)(flowos_T_...)> {{
+  static constexpr int flowos_count_ = sizeof...(flowos_T_);
+  template <int flowos_I_, int flowos_kind_> static constexpr bool flowos_is_ =
+      flowos_At_<flowos_I_, flowos_T_...>::flowos_value_ % {_POINTER} == 0
+          ? flowos_At_<flowos_I_, flowos_T_...>::flowos_value_ / {_POINTER}
+                == flowos_kind_ / {_POINTER}
+          : flowos_At_<flowos_I_, flowos_T_...>::flowos_value_ == flowos_kind_;
+}};
 """
+"""It follows the person's source, whose macros hold here too: no name is one that they may have."""
 
 
 def cubin_of(code: SourceCode, kernel: str, ports: NativePorts, arch: str) -> tuple[str, bytes]:
@@ -63,7 +74,7 @@ def cubin_of(code: SourceCode, kernel: str, ports: NativePorts, arch: str) -> tu
     headers = [word for pair in header_digests(code.text, Path(folder), set()) for word in pair]
     words = (kernel, text, *code.flags, arch, *map(str, version), *headers)
 
-    if any(flag.startswith(("-I", "--include-path")) for flag in code.flags):
+    if any(flag.startswith(_READS) for flag in code.flags):
         return _compiled(nvrtc, code, kernel, text, arch)  # what it reads there is not known
 
     def make(made: Path) -> Made:
@@ -141,26 +152,19 @@ def _checked(nvrtc: Any, answer: tuple[Any, ...]) -> list[Any]:
 
 def _checks(kernel: str, ports: NativePorts) -> str:
     """Source that does not compile if the kernel takes other arguments."""
-    numbers = {dtype: number for number, dtype in enumerate(CUDA_TYPES, 1)}
-    kinds = {type_: numbers[dtype] for dtype, type_ in CUDA_TYPES.items()}
-    kinds |= {type_: numbers[dtype] for type_, dtype in _SAME.items()}
     arguments = list(cuda_arguments(ports))
     words = ", ".join(f"{type_} {name}" for name, type_, _ in arguments)
-    asserts = [
-        f"static_assert(Kernel::count == {len(arguments)}, "
-        f'"takes another number of arguments than its ports make, {len(arguments)}: {words}");'
+    lines = [
+        f"using flowos_Kernel_ = flowos_Of_<decltype(&::{kernel})>;",
+        f"static_assert(flowos_Kernel_::flowos_count_ == {len(arguments)}, "
+        f'"takes another number of arguments than its ports make, {len(arguments)}: {words}");',
     ]
     for place, (name, type_, dtype) in enumerate(arguments):
-        kind = numbers[dtype] + _POINTER * type_.endswith("*")
+        kind = _NUMBERS[dtype] + _POINTER * type_.endswith("*")
         said = f"has another type for argument {place + 1}: {name} is passed as {type_}"
-        asserts.append(f'static_assert(Kernel::is<{place}, {kind}>, "{said}");')
-    lines = "\n".join(
-        f"template <> struct Kind<{type_}> {{ static constexpr int value = {number}; }};"
-        for type_, number in kinds.items()
-    )
-    filled = _CHECKS.replace("KINDS", lines).replace("ASSERTS", "\n".join(asserts))
-    filled = filled.replace("NAME", f"::{kernel}").replace("POINTER", str(_POINTER))
-    return f'#line 1 "{_CHECK}"\n{filled}'
+        lines.append(f'static_assert(flowos_Kernel_::flowos_is_<{place}, {kind}>, "{said}");')
+    asserts = "\n".join(lines)
+    return f'#line 1 "{_CHECK}"{_CHECKS}{asserts}\n}}\n'
 
 
 def cuda_arguments(ports: NativePorts) -> Iterator[tuple[str, str, str]]:

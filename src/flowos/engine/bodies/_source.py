@@ -1,7 +1,8 @@
 """Reads what a person gave as the source of a body."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,9 @@ from flowos.model import (
     SourceCode,
     WiringError,
     brief_repr,
+    included_names,
     is_source_text,
     language_of,
-    quoted_includes,
 )
 
 
@@ -59,29 +60,46 @@ def header_digests(
     text: str,
     folder: Path,
     seen: set[tuple[Path, bool]],
-    names: Callable[[str], list[str]] = quoted_includes,
+    names: Callable[[str], list[str]] = included_names,
+    root: Path | None = None,
 ) -> Iterator[tuple[str, str]]:
     """(name, digest) of the files that code reads, and those that they include.
 
-    names: of what it may read, found in its text; by default what it includes by quotes.
+    names: of what it may read, found in its text; by default what it includes.
     seen: files by one path each, whatever way led to them, and whether as code.
+    root: the folder of the source, in which compilers look too; by default `folder`.
     """
-    included = {*quoted_includes(text)}
+    root = root or folder
+    included = {*included_names(text)}
     for name in names(text):
-        try:
-            found = _file(folder / name)
-            if not found.is_file() or (found, name in included) in seen:
+        for found in _found(name, dict.fromkeys((folder, root))):
+            if (found, name in included) in seen:
                 continue
             seen.add((found, name in included))
-            if name not in included:
-                with found.open("rb") as data:
-                    yield name, file_digest(data, "sha256").hexdigest()
+            try:
+                digest, inner = _read(found, is_code=name in included)
+            except OSError:
                 continue
-            content = found.read_bytes()
-        except (OSError, ValueError):  # some words are no names, or too long for one
-            continue
-        yield name, sha256(content).hexdigest()
-        yield from header_digests(content.decode(errors="replace"), found.parent, seen, names)
+            yield name, digest
+            yield from header_digests(inner, found.parent, seen, names, root)
+
+
+def _found(name: str, folders: Iterable[Path]) -> Iterator[Path]:
+    """The files of this name; which one a compiler takes is its own matter."""
+    for folder in folders:
+        with suppress(OSError, ValueError):  # some words are no names, or too long for one
+            found = _file(folder / name)
+            if found.is_file():
+                yield found
+
+
+def _read(file: Path, *, is_code: bool) -> tuple[str, str]:
+    """Its digest, and its text if it is code. Raises OSError."""
+    with file.open("rb") as data:
+        if not is_code:
+            return file_digest(data, "sha256").hexdigest(), ""
+        content = data.read()
+    return sha256(content).hexdigest(), content.decode(errors="replace")
 
 
 def _file(path: Path) -> Path:

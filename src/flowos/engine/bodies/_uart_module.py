@@ -16,6 +16,7 @@ from flowos.model import (
     CYCLES_A_BEAT,
     LEAST_CYCLES,
     DeviceError,
+    EngineMissing,
     HdlDesign,
     HdlStream,
     NativePorts,
@@ -33,6 +34,7 @@ class UartModule:
     """Each call resets the module, sends the beats of its stream, and reads those that it gives.
 
     port: "" until a slice gives it a board. bitstream: a file that was made by hand, or "".
+    missing: why a slice has no board for it; each call raises EngineMissing then.
 
     A board that says nothing for as long as its limit of cycles takes, and two seconds, is lost.
     """
@@ -42,6 +44,7 @@ class UartModule:
     port: str
     limit_cycles: int | None
     bitstream: str = ""
+    missing: str = ""
 
     @property
     def board_known(self) -> bool:
@@ -49,6 +52,8 @@ class UartModule:
         return bool(self.bitstream or self.design.board)
 
     def __call__(self, *values: Any) -> Any:
+        if self.missing:
+            raise EngineMissing(self.missing)
         outputs = empty_outputs(self.ports, values)
         sizes = self.ports.sizes(values)
         (take,), (give,) = self.design.takes, self.design.gives

@@ -14,7 +14,7 @@ from flowos.engine._ledger import ResourceLedger
 from flowos.engine.bodies._kept import CompileFailed
 from flowos.engine.devices._device_file import DeviceFile
 from flowos.engine.devices._held_device import HeldDevice
-from flowos.model import Bitstream, DeviceError, DeviceNumbers, NodeDevice
+from flowos.model import Bitstream, DeviceError, DeviceNumbers, EngineMissing, NodeDevice
 from flowos.plan import DevicePicture, choose_device
 
 FPGA = "fpga"
@@ -83,9 +83,10 @@ class SliceDevices:
             found = []
             for want, image in zip(wanted, images, strict=True):
                 found.append(self._board(want, image, mine) if image else (want.port, ""))
-        except (DeviceError, CompileFailed, OSError) as error:
+        except (DeviceError, EngineMissing, CompileFailed, OSError) as error:
             close()
-            return BoardHold(f"task {want.label!r}: {_words(error)}")
+            is_wrong = isinstance(error, (CompileFailed, OSError))
+            return BoardHold(f"task {want.label!r}: {_words(error)}", is_wrong=is_wrong)
         except BaseException:
             close()
             raise
@@ -98,7 +99,7 @@ class SliceDevices:
     def _image(self, want: WantedBoard) -> _Image | None:
         """None where the port is of none that is known.
 
-        Raises DeviceError, CompileFailed, OSError.
+        Raises DeviceError, EngineMissing, CompileFailed, OSError.
         """
         if not self._able(want):
             if want.port:
@@ -150,7 +151,8 @@ class SliceDevices:
         with self._lock:
             board = self._boards.get(device.name)
             if device.name in self._held or (board and board.digest != digest):
-                raise DeviceError(f"{device.name}: in use by another slice of this program")
+                why = "in use by another task or slice of this program"
+                raise DeviceError(f"{device.name}: {why}")
             board = board or self._boards.setdefault(device.name, _Board(device, digest))
             board.slices += 1
             mine.append(board)

@@ -52,6 +52,7 @@ _AGAIN_SECONDS = 90.0
 _TICK_SECONDS = 0.02
 _KEPT_BYTES, _KEPT_LINES = 1 << 16, 12
 _END_SECONDS = 10.0
+_FOLDER = re.compile(rf"{re.escape(guest_program.FOLDER_IS)}(/tmp/flowos-guest-[a-z0-9_]+)")
 
 
 class Guest(Freed):
@@ -116,13 +117,18 @@ class _Program:
         self.answer = self.folder = ""
         self._last: deque[str] = deque(maxlen=_KEPT_LINES)
         self._answered = threading.Event()
-        out, err = (LineCapture(_KEPT_BYTES, self._hear) for _ in range(2))
+        out, err = (LineCapture(_KEPT_BYTES, hear) for hear in (self._hear_out, self._hear))
         self.running: RunningProcess = around.node.start(launch, captures=(out, err))
 
+    def _hear_out(self, line: str) -> None:
+        """Our own line is the first of its kind; the folder is removed, so a later one is text."""
+        if not self.folder and (found := _FOLDER.fullmatch(line)):
+            self.folder = found[1]
+        else:
+            self._hear(line)
+
     def _hear(self, line: str) -> None:
-        if line.startswith(guest_program.FOLDER_IS):
-            self.folder = line.removeprefix(guest_program.FOLDER_IS)
-        elif line.strip():
+        if line.strip():
             self._last.append(line)
             self.answer = self.answer or self.reader(line)
             if self.answer:
