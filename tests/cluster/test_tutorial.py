@@ -18,7 +18,7 @@ def test_the_tutorial_of_slurm_is_as_it_says(box: Box, tmp_path: Path) -> None:
 
 
 def test_a_slurm_of_ones_own_starts_and_ends_as_its_page_says(tmp_path: Path) -> None:
-    """Its programs were unpacked here, which an installed Slurm has no need to be told."""
+    """Its programs were unpacked here: an installed Slurm knows where they are."""
     commands = Path(which("srun")).parent
     daemons = Path(which("slurmd")).parent
     instead = {

@@ -42,7 +42,7 @@ _WRITES = re.compile(
 class SourceCode:
     """text: as it was when the task was made. path: of its file, "" if it was given as text.
 
-    headers: digests of the files beside it that it includes, for results that are kept.
+    headers: digests of the files next to it that it includes, for results that are kept.
     """
 
     text: str

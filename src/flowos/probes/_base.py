@@ -243,6 +243,11 @@ class Build:
         return tuple(within.joinpath(name) for name in (self.source, *self.also))
 
     @property
+    def limit_seconds(self) -> float:
+        """For the compiler, on a busy machine too."""
+        return 120.0 * (1 + len(self.also))
+
+    @property
     def include_flags(self) -> Argv:
         return (f"-I{package_data(self.folder)}",) if self.include_folder else ()
 

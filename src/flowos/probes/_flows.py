@@ -22,5 +22,5 @@ def build_task(build: Build) -> Task:
         name=f"build {build.key}",
         inputs=(),
         outputs=(PortSpec("binary", File),),
-        body=Command(argv=words, once=build.key, limit_seconds=120.0 * len(build.sources)),
+        body=Command(argv=words, once=build.key, limit_seconds=build.limit_seconds),
     )

@@ -260,8 +260,9 @@ def test_what_was_measured_on_a_node_is_of_that_node(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("flowos.toml").write_text('[pools.one]\nkind = "fake"\n')
-    for pool in ("one", "", ""):
-        with fo.slice(flow(), **({"pool": pool, "nodes": 1} if pool else {})) as opened:
+    there, here = lambda: fo.slice(flow(), pool="one", nodes=1), lambda: fo.slice(flow())
+    for opened_by in (there, here, here):
+        with opened_by() as opened:
             for _ in range(8):
                 opened.run(X)
     assert len(list(cache.glob("*.json"))) == 2

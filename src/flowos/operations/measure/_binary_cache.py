@@ -1,7 +1,7 @@
 """Programs for several environments: compiled once, into a folder that all of them see."""
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from importlib.resources import as_file, files
 from itertools import count
@@ -44,14 +44,18 @@ class BinaryCache:
 
     def built(self, build: Build) -> Path:
         """The binary. Raises FlowosError if it cannot be compiled, which is tried once."""
-        if error := self._failed.get(build.key):
+        self.try_once(build.key, lambda: self._build([build]))
+        return self._built[build.key]
+
+    def try_once(self, name: str, act: Callable[[], object]) -> None:
+        """Do it, unless it has failed before. Raises the FlowosError that it raised then."""
+        if error := self._failed.get(name):
             raise error
         try:
-            self._build([build])
+            act()
         except FlowosError as error:
-            self._failed[build.key] = error
+            self._failed[name] = error
             raise
-        return self._built[build.key]
 
     def bundled(self, program: Path, also: tuple[Path, ...] = ()) -> Bundle:
         """The bundle of these files, made once. Raises MeasureError if a library is missing."""

@@ -2,10 +2,10 @@
 
 import shlex
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from flowos.engine import Node
 from flowos.model import (
@@ -32,7 +32,7 @@ from flowos.operations.measure._plan import (
     plan_of,
 )
 from flowos.operations.measure._trials import with_trials
-from flowos.operations.measure._words import words_in
+from flowos.operations.measure._words import own_binary, words_in
 from flowos.probes import Build, Program, allowed_everywhere, best_compiler, built_by, state
 
 
@@ -94,9 +94,25 @@ def ready_run(
                 on_progress(Progress(doing=f"building {programs}"))
             if node.is_here:
                 cache.build_ahead(builds.values(), on_progress)
+            elif not several:
+                _build_there(made[0], builds.values(), cache, on_progress)
             plan = plan_of(made, offers, everywhere, cache, request.margin)
             spin = _spin(bare, look, cache)
             yield ReadyRun(places=made, plan=plan, scratch=scratch, spin=spin)
+
+
+def _build_there(
+    place: PreparedEnvironment,
+    builds: Collection[Build],
+    cache: BinaryCache,
+    on_progress: OnProgress,
+) -> None:
+    """Compile them on another node, now; an error is raised where the program is needed."""
+    for number, build in enumerate(builds, 1):
+        name = PurePath(build.source).stem
+        on_progress(Progress(doing=f"building {number} of {len(builds)}: {name}"))
+        with suppress(FlowosError, OSError):
+            own_binary(place, build, cache)
 
 
 def _tries(facts: Facts, cache: BinaryCache) -> Bundle | None:

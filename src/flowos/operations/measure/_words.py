@@ -23,7 +23,7 @@ def words_in(place: PreparedEnvironment, program: Program, cache: BinaryCache) -
     if place.binary == "own":
         if program.build is None:
             return tuple(sys.executable if w == "{python}" else w for w in program.argv)
-        return (str(_own_binary(place, program.build, cache)), *program.argv)
+        return (str(own_binary(place, program.build, cache)), *program.argv)
     opens = tuple(map(Path, program.opens))
     tool = cache.built(program.build) if program.build else Path(program.argv[0])
     made = cache.bundled(tool, _with_siblings(opens))
@@ -49,7 +49,7 @@ def _mpi_words(
 ) -> Argv:
     """The command line of an MPI program, which always uses the environment's MPI."""
     if place.binary == "own":
-        binary = _own_binary(place, build, cache)
+        binary = own_binary(place, build, cache)
     else:
         binary = cache.alone(cache.built(build))
     if place.env.image is not None:
@@ -57,7 +57,7 @@ def _mpi_words(
     return (str(binary), *program.argv)
 
 
-def _own_binary(place: PreparedEnvironment, build: Build, cache: BinaryCache) -> Path:
+def own_binary(place: PreparedEnvironment, build: Build, cache: BinaryCache) -> Path:
     """Compile with its own compiler, and for its own processors, in an image or on another node."""
     if place.env.image is None and place.node.is_here:
         return cache.built(build)
@@ -67,14 +67,18 @@ def _own_binary(place: PreparedEnvironment, build: Build, cache: BinaryCache) ->
         sources = (str(place.folder / "programs" / build.source),)
     words = (build.compiler, *build.flags, *build.include_flags, *sources)
     words = (*words, "-o", str(made), *build.libraries)
-    if not made.exists():
-        outcome = place.run(words, Program(argv=()))
-        if not made.exists():
-            said = outcome.stderr.decode(errors="replace").strip().splitlines()[-1:]
-            raise MeasureError(
-                f"{place.label}: {build.source} cannot be compiled: {' '.join(said)}"
-            )
+    cache.try_once(str(made), lambda: _compile(place, build, words, made))
     return made
+
+
+def _compile(place: PreparedEnvironment, build: Build, words: Argv, made: Path) -> None:
+    if made.exists():
+        return
+    outcome = place.run(words, Program(argv=(), limit_seconds=build.limit_seconds))
+    if not made.exists():
+        said = outcome.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        why = " ".join(said) or str(outcome.end)
+        raise MeasureError(f"{place.label}: {build.source} cannot be compiled: {why}")
 
 
 def _check_mpi_program(place: PreparedEnvironment, program: Program, binary: Path) -> None:
