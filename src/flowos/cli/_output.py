@@ -127,24 +127,21 @@ def _to_null(number: int) -> None:
 
 def columns() -> int:
     """Of the terminal. argparse asks for each option, and by shutil: 3 ms to import."""
-    given = _given_columns()
-    if given:
-        return given
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given):
+        return int(given)
     try:
         return os.get_terminal_size(1).columns or 80
     except OSError:
         return 80
 
 
-def _given_columns() -> int:
-    """The variable, which shells keep to themselves unless a person exports it; 0 if it is not."""
-    given = os.environ.get("COLUMNS", "")
-    return int(given) if given.isdecimal() else 0
-
-
 def print_folded(text: str, end: str = "\n") -> None:
-    """Print a text; on a terminal, or if COLUMNS is set, no line is wider than that."""
-    if sys.stdout.isatty() or _given_columns():
+    """Print a text, on a terminal with lines that are no wider than it is.
+
+    Not in a pipe, whatever COLUMNS says: some exported it for another program.
+    """
+    if sys.stdout.isatty():
         from flowos.report import folded
 
         text = folded(text, max(columns(), _LEAST_COLUMNS))
@@ -152,10 +149,8 @@ def print_folded(text: str, end: str = "\n") -> None:
 
 
 def text_width(most: int) -> int:
-    """How wide the lines of a text are to be: of a narrower terminal, or COLUMNS, as wide as it."""
-    if sys.stdout.isatty() or _given_columns():
-        return min(most, max(columns(), _LEAST_COLUMNS))
-    return most
+    """How wide the lines of a text are to be: of a terminal that is narrower, as wide as it."""
+    return min(most, max(columns(), _LEAST_COLUMNS)) if sys.stdout.isatty() else most
 
 
 def print_json(value: object, *, indent: int | None = 1, file: TextIO | None = None) -> None:
