@@ -10,6 +10,8 @@ from tests.tutorials import DOCS, run_page
 HOW_TO = re.findall(r"^howto/(\S+)$", (DOCS / "index.md").read_text(), re.MULTILINE)
 OF_A_RUN = ("how-fast", "trust-a-number", "which-setting", "numbers-out")
 """They go on with what the tutorial of measuring has stored."""
+ON_A_CLUSTER = ("try-slurm",)
+"""Run by tests/cluster/test_tutorial.py."""
 
 
 @pytest.mark.parametrize("name", ["feed", "flows", "measure", "paper", "solve"])
@@ -23,7 +25,7 @@ def test_a_tutorial_is_as_it_says(name: str, tmp_path: Path) -> None:
 def test_how_to_pages_are_as_they_say_one_after_the_other(tmp_path: Path) -> None:
     """In one folder with one store: a page may go on with what an earlier one made."""
     kept = {"XDG_DATA_HOME": str(tmp_path / "data")}
-    pages = [page for page in HOW_TO if page not in OF_A_RUN]
+    pages = [page for page in HOW_TO if page not in (*OF_A_RUN, *ON_A_CLUSTER)]
     ran = [run_page(DOCS / f"howto/{page}.md", tmp_path, variables=kept) for page in pages]
     assert {page.stem for page in (DOCS / "howto").glob("*.md")} == {*HOW_TO}
     assert sum(count > 0 for count in ran) >= 11

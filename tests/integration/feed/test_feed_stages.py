@@ -73,13 +73,15 @@ def test_what_is_cached_is_counted_once(data: Path, cache: Path) -> None:
     with fo.Feed(data, cache, batch_size=10) as feed:
         list(feed.epoch(0))
         list(feed.epoch(1))
-    by_name = {stage.name: stage for stage in feed.stats().stages}
-    read_early = by_name["list"].bytes
-    assert read_early == feed.stats().source_bytes == size
-    assert by_name["cache_write"].samples == 0
+    stats = feed.stats()
+    by_name = {stage.name: stage for stage in stats.stages}
+    early, fetch = by_name["list"], by_name["fetch"]
+    late = 100 - early.samples  # on a busy machine some are asked for before they are read early
+    assert stats.source_bytes == size
+    assert by_name["cache_write"].samples <= late
     assert by_name["hand_over"].samples == 200
-    assert by_name["fetch"].samples == feed.stats().cache_samples
-    assert by_name["fetch"].bytes == feed.stats().cache_bytes
+    assert fetch.samples == stats.cache_samples + late
+    assert fetch.bytes == stats.cache_bytes + size - early.bytes
 
 
 def test_a_slow_decode_function_binds(data: Path) -> None:
