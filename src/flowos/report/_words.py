@@ -158,7 +158,7 @@ def early_of(run: Run) -> str:
     return "" if run.ended else "The run was ended early: this is what it had until then"
 
 
-NOTHING_TO_DO = "Nothing: no setting that was tried is better than the default."
+NOTHING_TO_DO = "Nothing: no setting that was tried was shown to be better."
 
 
 def worth_of(a: Advice) -> str:

@@ -30,5 +30,5 @@ def test_nothing_to_do_is_said_in_one_line_and_what_was_not_looked_for_not_at_al
 ) -> None:
     for render in (text, markdown, html):
         shown = render(replace(small, advice=()))
-        assert "Nothing: no setting that was tried is better than the default." in shown
+        assert "Nothing: no setting that was tried was shown to be better." in shown
         assert "Do this" not in render(replace(small, advice=None))
