@@ -1,7 +1,8 @@
 """To wait in a test for what another process does."""
 
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 PATIENCE_SECONDS = 50
@@ -29,3 +30,10 @@ def numbers_in(path: Path, count: int, seconds: float = PATIENCE_SECONDS) -> lis
     there = comes(lambda: path.exists() and len(path.read_text().split()) >= count, seconds)
     assert there, f"{path} never got {count} numbers"
     return [int(word) for word in path.read_text().split()[:count]]
+
+
+def ended(programs: Iterable["subprocess.Popen[str]"]) -> None:
+    """Kills those that still run; the pipes are closed of all, also of those that ended before."""
+    for program in programs:
+        program.kill()
+        program.communicate()

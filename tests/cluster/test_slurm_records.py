@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from flowos.operations.slices import slices
-from tests.waiting import comes
+from tests.waiting import comes, ended
 
 from .box import Box
 from .test_allocation import ours_of
@@ -56,10 +56,7 @@ def cluster(box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 def programs() -> Iterator[list["subprocess.Popen[str]"]]:
     started: list[subprocess.Popen[str]] = []
     yield started
-    for program in started:
-        if program.poll() is None:
-            program.kill()
-            program.communicate()
+    ended(started)
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import ended
+
 Flowos = Callable[..., "subprocess.CompletedProcess[str]"]
 FLOW = """
 import os, sys, time
@@ -82,10 +84,7 @@ class Home:
 def home(tmp_path: Path, flowos: Flowos) -> Iterator[Home]:
     home = Home(tmp_path, flowos)
     yield home
-    for program in home.programs:
-        if program.poll() is None:
-            program.kill()
-            program.communicate()
+    ended(home.programs)
 
 
 HOLDS = """

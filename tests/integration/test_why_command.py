@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import PATIENCE_SECONDS, ended
 
 Flowos = Callable[..., "subprocess.CompletedProcess[str]"]
 Start = Callable[[str], "subprocess.Popen[str]"]
@@ -68,10 +68,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
         return started
 
     yield start
-    for program in programs:
-        if program.poll() is None:
-            program.kill()
-            program.communicate()
+    ended(programs)
 
 
 def tasks(flowos: Flowos, name: str) -> list[tuple[str, str, str, int]]:
