@@ -1,17 +1,19 @@
 """Pages of what is kept, report.json and the tables of the store, from the code that writes it."""
 
 import re
+import sqlite3
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from _escaped import escaped_but_code
 from _fields import FIELDS
-from sqlalchemy import Column, Table
 
 from flowos.model import Process, Run, Sample, SliceRecord, schema_of
 from flowos.report import json_schema
-from flowos.store import ImageRecord
-from flowos.store._tables import metadata, old_image_names, schema
+from flowos.store import ImageRecord, open_store
 
 Schema = Mapping[str, Any]
 
@@ -76,12 +78,11 @@ def store_page() -> Iterator[str]:
         "one is refused. Columns next to `body` serve queries only; a stored sample never changes.",
         "",
     )
-    kept = [each for each in metadata.sorted_tables if each not in (schema, old_image_names)]
-    for table in kept:
-        yield from _table(table)
+    for name, columns in _tables().items():
+        yield from _table(name, columns)
     yield from (
-        f"`{schema.name}` has the number of this schema, `{old_image_names.name}` names of images",
-        "from before they became links in the library.",
+        "`flowos_schema` has the number of this schema, `flowos_images` names of images from",
+        "before they became links in the library.",
         "",
     )
     known = json_schema()["$defs"]
@@ -89,18 +90,35 @@ def store_page() -> Iterator[str]:
     yield from _classes({k: v for k, v in found.items() if k not in known})
 
 
-def _table(table: Table) -> Iterator[str]:
-    noun = BODIES[table.name].__name__
+def _tables() -> dict[str, tuple[tuple[str, str, bool], ...]]:
+    """Name, type and uniqueness of each column of a new store, by table."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "new.db")
+        open_store(str(file)).close()
+        with closing(sqlite3.connect(file)) as database:
+            return {name: tuple(_columns(database, name)) for name in BODIES}
+
+
+def _columns(database: sqlite3.Connection, table: str) -> Iterator[tuple[str, str, bool]]:
+    unique = {
+        column
+        for _, index, is_unique, *_ in database.execute(f"PRAGMA index_list({table})")
+        for _, _, column in database.execute(f"PRAGMA index_info({index})")
+        if is_unique
+    }
+    for _, name, kind, *_ in database.execute(f"PRAGMA table_info({table})"):
+        yield name, kind, name in unique
+
+
+def _table(name: str, columns: Iterable[tuple[str, str, bool]]) -> Iterator[str]:
+    noun = BODIES[name].__name__
     page = "report-json.md" if noun in json_schema()["$defs"] else ""
-    yield from (f"## {table.name}", "", "| column | type | is |", "| --- | --- | --- |")
-    for column in table.columns:
-        more = f" of a [{noun}]({page}#{noun.lower()})" if column.name == "body" else _more(column)
-        yield f"| `{column.name}` | {column.type} | {COLUMNS[column.name]}{more} |"
+    yield from (f"## {name}", "", "| column | type | is |", "| --- | --- | --- |")
+    for column, kind, unique in columns:
+        more = f" of a [{noun}]({page}#{noun.lower()})" if column == "body" else ""
+        more += ", unique" * unique
+        yield f"| `{column}` | {kind} | {COLUMNS[column]}{more} |"
     yield ""
-
-
-def _more(column: Column[Any]) -> str:
-    return ", unique" if column.unique else ""
 
 
 def _classes(found: Mapping[str, Schema], first: str = "") -> Iterator[str]:

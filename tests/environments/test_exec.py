@@ -215,7 +215,7 @@ def test_an_image_is_entered_by_its_name_without_a_database(
     done = subprocess.run([*words, "--", "pwd"], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, f"{tmp_path}\n")
     assert "flowos.operations.exec" in done.stderr
-    assert "sqlalchemy" not in done.stderr
+    assert "sqlite3" not in done.stderr
 
 
 # ---- at a terminal ----

@@ -17,7 +17,7 @@ _PARTS = ("model._ports", "model._samples", "model._facts", "model._codec", "dri
 _OTHERS = (
     *("ast", "bz2", "dataclasses", "datetime", "email", "hashlib", "importlib.metadata"),
     *("importlib.resources", "inspect", "json", "logging", "lzma", "multiprocessing", "numpy"),
-    *("platform", "random", "shutil", "socket", "sqlalchemy", "statistics", "tarfile", "tempfile"),
+    *("platform", "random", "shutil", "socket", "sqlite3", "statistics", "tarfile", "tempfile"),
     "yaml",
 )
 

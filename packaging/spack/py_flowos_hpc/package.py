@@ -35,7 +35,6 @@ class PyFlowosHpc(PythonPackage):
     depends_on("py-numpy@2:", type=("build", "run"))
     depends_on("py-pyyaml@6:", type=("build", "run"))
     # Not shtab, which only `flowos completion` asks for: the one of Spack is too old.
-    depends_on("py-sqlalchemy@2:", type=("build", "run"))
     depends_on("py-pyarrow@17:", type=("build", "run"), when="+parquet")
     depends_on("mpi", type="run", when="+mpi")
     depends_on("fio", type="run", when="+fio")

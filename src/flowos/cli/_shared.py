@@ -128,7 +128,7 @@ def add_store(command: argparse.ArgumentParser) -> None:
         "--store",
         type=_given,
         metavar="URL",
-        help="database of results: an SQLAlchemy URL, or the path of an SQLite file "
+        help="database of results: the path of an SQLite file, or a postgresql:// URL "
         "(default: SQLite in your data folder)",
     )
 

@@ -1,7 +1,6 @@
 """Database of runs, samples, processes, slices, and origins of images.
 
-SQLite by default, or any SQLAlchemy URL. Loading SQLAlchemy takes a quarter of a second, so it is
-loaded only when a store is opened.
+SQLite by default, or a PostgreSQL server.
 """
 
 from typing import TYPE_CHECKING
@@ -18,10 +17,10 @@ __all__ = ["ImageRecord", "Store", "default_file", "file_stamp", "lies_on_networ
 def open_store(url: str | None = None, *, make: bool = True, wait_seconds: float = 30.0) -> "Store":
     """Open a database; create or migrate it if necessary.
 
-    url: None for the user's own SQLite file, a path, or any SQLAlchemy URL. make: create a named
-    file that does not exist; the user's own is always created. wait_seconds: for another program
-    that holds it. Raises StoreError if it cannot be created, opened or migrated, or if a newer
-    FlowOS wrote it.
+    url: None for the user's own SQLite file, a path, or a URL: sqlite:///FILE or
+    postgresql://USER@HOST/NAME. make: create a named file that does not exist; the user's own is
+    always created. wait_seconds: for another program that holds it. Raises StoreError if it cannot
+    be created, opened or migrated, or if a newer FlowOS wrote it.
     """
     from flowos.store._store import opened
 

@@ -1,128 +1,83 @@
 """Migrates any older schema to the current one: an ordered list of steps, forward only.
 
-A step never changes after its release, so it defines its own tables and columns instead of using
-`_tables`, which changes. A test migrates committed databases of older schemas and compares the
-results with a fresh one.
+A step never changes after its release. The tables are described here alone: a fresh database makes
+all steps. A test migrates committed databases of older schemas and compares the results with a
+fresh one.
 """
 
 import json
 from collections.abc import Callable
 
-from sqlalchemy import Column, Connection, Float, ForeignKey, Integer, MetaData, Table, Text, text
-
 from flowos.model import StoreError
+from flowos.store._database import Database, Execute
 
-Step = Callable[[Connection], None]
+Step = Callable[[Database, Execute], None]
 
 
-def _first_tables(connection: Connection) -> None:
+def _first_tables(database: Database, execute: Execute) -> None:
     """Schema 1: runs and samples."""
-    meta = MetaData()
-    Table(
-        "flowos_runs",
-        meta,
-        Column("number", Integer, primary_key=True, autoincrement=True),
-        Column("id", Text, nullable=False, unique=True),
-        Column("started", Text, nullable=False),
-        Column("host", Text, nullable=False),
-        Column("body", Text, nullable=False),
+    execute(
+        f"CREATE TABLE flowos_runs (number {database.number}, id TEXT NOT NULL UNIQUE,"
+        " started TEXT NOT NULL, host TEXT NOT NULL, body TEXT NOT NULL)"
     )
-    Table(
-        "flowos_samples",
-        meta,
-        Column("number", Integer, primary_key=True, autoincrement=True),
-        Column("run", Text, ForeignKey("flowos_runs.id"), nullable=False),
-        Column("probe", Text, nullable=False),
-        Column("metric", Text, nullable=False),
-        Column("body", Text, nullable=False),
+    execute(
+        f"CREATE TABLE flowos_samples (number {database.number},"
+        " run TEXT NOT NULL REFERENCES flowos_runs (id), probe TEXT NOT NULL,"
+        " metric TEXT NOT NULL, body TEXT NOT NULL)"
     )
-    meta.create_all(connection)
 
 
-def _slice_events(connection: Connection) -> None:
+def _slice_events(database: Database, execute: Execute) -> None:
     """Schema 2: events of slices; an index for samples by run."""
-    meta = MetaData()
-    Table(
-        "flowos_events",
-        meta,
-        Column("number", Integer, primary_key=True, autoincrement=True),
-        Column("slice", Text, nullable=False),
-        Column("at", Text, nullable=False),
-        Column("kind", Text, nullable=False),
-        Column("notes", Text, nullable=False),
+    execute(
+        f"CREATE TABLE flowos_events (number {database.number}, slice TEXT NOT NULL,"
+        " at TEXT NOT NULL, kind TEXT NOT NULL, notes TEXT NOT NULL)"
     )
-    meta.create_all(connection)
-    connection.execute(text("CREATE INDEX flowos_events_by_slice ON flowos_events (slice)"))
-    connection.execute(text("CREATE INDEX flowos_samples_by_run ON flowos_samples (run)"))
+    execute("CREATE INDEX flowos_events_by_slice ON flowos_events (slice)")
+    execute("CREATE INDEX flowos_samples_by_run ON flowos_samples (run)")
 
 
-def _image_names(connection: Connection) -> None:
+def _image_names(database: Database, execute: Execute) -> None:
     """Schema 3: names and origins of images."""
-    meta = MetaData()
-    Table(
-        "flowos_images",
-        meta,
-        Column("number", Integer, primary_key=True, autoincrement=True),
-        Column("name", Text, nullable=False, unique=True),
-        Column("digest", Text, nullable=False),
-        Column("body", Text, nullable=False),
+    execute(
+        f"CREATE TABLE flowos_images (number {database.number}, name TEXT NOT NULL UNIQUE,"
+        " digest TEXT NOT NULL, body TEXT NOT NULL)"
     )
-    meta.create_all(connection)
-    connection.execute(text("CREATE INDEX flowos_images_by_digest ON flowos_images (digest)"))
+    execute("CREATE INDEX flowos_images_by_digest ON flowos_images (digest)")
 
 
-def _image_origins(connection: Connection) -> None:
+def _image_origins(database: Database, execute: Execute) -> None:
     """Schema 4: origins of images by digest. Their names stay until they are converted to links."""
-    meta = MetaData()
-    Table(
-        "flowos_image_origins",
-        meta,
-        Column("number", Integer, primary_key=True, autoincrement=True),
-        Column("digest", Text, nullable=False, unique=True),
-        Column("body", Text, nullable=False),
+    execute(
+        f"CREATE TABLE flowos_image_origins (number {database.number},"
+        " digest TEXT NOT NULL UNIQUE, body TEXT NOT NULL)"
     )
-    meta.create_all(connection)
     origins: dict[str, str] = {}
-    rows = connection.execute(text("SELECT digest, body FROM flowos_images ORDER BY number"))
-    for digest, body in rows:
+    for digest, body in database.rows("SELECT digest, body FROM flowos_images ORDER BY number"):
         fields = {name: value for name, value in json.loads(body).items() if name != "name"}
         origins.setdefault(digest, json.dumps(fields))
     for digest, body in origins.items():
-        connection.execute(
-            text("INSERT INTO flowos_image_origins (digest, body) VALUES (:digest, :body)"),
+        execute(
+            "INSERT INTO flowos_image_origins (digest, body) VALUES (:digest, :body)",
             {"digest": digest, "body": body},
         )
 
 
-def _processes(connection: Connection) -> None:
+def _processes(database: Database, execute: Execute) -> None:
     """Schema 5: programs that used slices. Drops the slice events, as nothing ever wrote any."""
-    meta = MetaData()
-    Table(
-        "flowos_processes",
-        meta,
-        Column("number", Integer, primary_key=True, autoincrement=True),
-        Column("id", Text, nullable=False, unique=True),
-        Column("started", Text, nullable=False),
-        Column("host", Text, nullable=False),
-        Column("body", Text, nullable=False),
+    execute(
+        f"CREATE TABLE flowos_processes (number {database.number}, id TEXT NOT NULL UNIQUE,"
+        " started TEXT NOT NULL, host TEXT NOT NULL, body TEXT NOT NULL)"
     )
-    meta.create_all(connection)
-    connection.execute(text("DROP TABLE flowos_events"))
+    execute("DROP TABLE flowos_events")
 
 
-def _slices(connection: Connection) -> None:
+def _slices(database: Database, execute: Execute) -> None:
     """Schema 6: slices of pools."""
-    meta = MetaData()
-    Table(
-        "flowos_slices",
-        meta,
-        Column("number", Integer, primary_key=True, autoincrement=True),
-        Column("id", Text, nullable=False, unique=True),
-        Column("process", Text, nullable=False),
-        Column("asked", Float, nullable=False),
-        Column("body", Text, nullable=False),
+    execute(
+        f"CREATE TABLE flowos_slices (number {database.number}, id TEXT NOT NULL UNIQUE,"
+        " process TEXT NOT NULL, asked FLOAT NOT NULL, body TEXT NOT NULL)"
     )
-    meta.create_all(connection)
 
 
 STEPS: tuple[Step, ...] = (
@@ -136,11 +91,12 @@ STEPS: tuple[Step, ...] = (
 NEWEST = len(STEPS)
 
 
-def schema_number(connection: Connection) -> int:
+def schema_number(database: Database) -> int:
     """The schema of this database; 0 if it has no tables of ours."""
-    if not connection.dialect.has_table(connection, "flowos_schema"):
+    if not database.has_table("flowos_schema"):
         return 0
-    return connection.execute(text("SELECT max(number) FROM flowos_schema")).scalar() or 0
+    ((number,),) = database.rows("SELECT max(number) FROM flowos_schema")
+    return number or 0
 
 
 def check_not_newer(number: int, place: str) -> None:
@@ -152,13 +108,13 @@ def check_not_newer(number: int, place: str) -> None:
         )
 
 
-def migrate(connection: Connection, place: str, newest: int = NEWEST) -> None:
+def migrate(database: Database, execute: Execute) -> None:
     """Run the missing steps in the current transaction."""
-    number = schema_number(connection)
-    check_not_newer(number, place)
+    number = schema_number(database)
+    check_not_newer(number, database.place)
     if number == 0:
-        connection.execute(text("CREATE TABLE flowos_schema (number INTEGER NOT NULL)"))
-        connection.execute(text("INSERT INTO flowos_schema VALUES (0)"))
-    for step in STEPS[number:newest]:
-        step(connection)
-    connection.execute(text("UPDATE flowos_schema SET number = :n"), {"n": newest})
+        execute("CREATE TABLE flowos_schema (number INTEGER NOT NULL)")
+        execute("INSERT INTO flowos_schema VALUES (0)")
+    for step in STEPS[number:]:
+        step(database, execute)
+    execute("UPDATE flowos_schema SET number = :number", {"number": NEWEST})

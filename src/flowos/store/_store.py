@@ -7,48 +7,30 @@ clock: callers pass time stamps.
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, delete, func, insert, select, text, update
-
 from flowos.model import Process, Run, Sample, SliceRecord, StoreError, from_plain, to_plain
-from flowos.store._errors import place, translated
+from flowos.store._database import NO_VALUES, Database, Execute, Row, Values, translated
 from flowos.store._image_record import ImageRecord
 from flowos.store._migrations import NEWEST, check_not_newer, migrate, schema_number
-from flowos.store._place import connect, file_of, lock_schema, make_folder, read_url
-from flowos.store._tables import images, old_image_names, processes, runs, samples, slices
+from flowos.store._place import connect, make_folder, read_url
 
 T = TypeVar("T")
-
-_KEEP_FIRST_PROCESS = (
-    "INSERT INTO flowos_processes (id, started, host, body) VALUES (:id, :started, :host, :body)"
-    " ON CONFLICT (id) DO NOTHING"
-)
-
-_KEEP_LAST_SLICE = (
-    "INSERT INTO flowos_slices (id, process, asked, body) VALUES (:id, :process, :asked, :body)"
-    " ON CONFLICT (id) DO UPDATE SET body = excluded.body"
-)
-
-_KEEP_FIRST = (
-    "INSERT INTO flowos_image_origins (digest, body) VALUES (:digest, :body)"
-    " ON CONFLICT (digest) DO NOTHING"
-)
 
 
 def opened(url: str | None, *, make: bool, wait_seconds: float) -> "Store":
     """See `flowos.store.open_store`."""
-    where = read_url(url)
-    file, new = file_of(where), False
-    if file is not None:
-        with translated(where, "make the folder of" if make else "look for"):
-            new = bool(url) and not file.exists()
+    where, new = read_url(url), False
+    if isinstance(where, Path):
+        with translated("make the folder of" if make else "look for", str(where), ()):
+            new = bool(url) and not where.exists()
             if new and not make:
-                raise StoreError(f"there is no store {file}: mend the path given with --store")
-            make_folder(file)
-    store = Store(connect(where, wait_seconds), where, is_new=new)
+                raise StoreError(f"there is no store {where}: mend the path given with --store")
+            make_folder(where)
+    store = Store(connect(where, wait_seconds), is_new=new)
     try:
         store._make_ready()
     except BaseException:
@@ -63,11 +45,10 @@ class Store:
     is_new: its file was made now, by a path that a person gave, perhaps mistyped.
     """
 
-    def __init__(self, engine: Engine, url: URL, *, is_new: bool = False) -> None:
+    def __init__(self, database: Database, *, is_new: bool = False) -> None:
         self.is_new = is_new
-        self._engine = engine
-        self._url = url
-        self.place = place(url)
+        self.place = database.place
+        self._database = database
 
     def __repr__(self) -> str:
         return f"Store({self.place!r})"
@@ -85,13 +66,16 @@ class Store:
 
     def close(self) -> None:
         """Close the database; closing twice is no error."""
-        self._engine.dispose()
+        self._database.close()
 
     def begin(self, run: Run) -> None:
         """Store a run that starts. Its id must be new."""
-        row = {"id": run.id, "started": run.started, "host": run.host, "body": _text(run)}
-        with self._writing("keep the run in") as connection:
-            connection.execute(insert(runs), row)
+        with self._writing("keep the run in") as execute:
+            execute(
+                "INSERT INTO flowos_runs (id, started, host, body)"
+                " VALUES (:id, :started, :host, :body)",
+                {"id": run.id, "started": run.started, "host": run.host, "body": _text(run)},
+            )
 
     def keep(self, sample: Sample) -> None:
         """Store one sample of a run that has begun; it is on the disk when this returns."""
@@ -101,24 +85,27 @@ class Store:
             "metric": sample.metric,
             "body": _text(sample),
         }
-        with self._writing("keep a sample in") as connection:
-            connection.execute(insert(samples), row)
+        with self._writing("keep a sample in") as execute:
+            execute(
+                "INSERT INTO flowos_samples (run, probe, metric, body)"
+                " VALUES (:run, :probe, :metric, :body)",
+                row,
+            )
 
     def finish(self, run: Run) -> None:
         """Store the final state of a run: `ended`, and what was not measured."""
-        with self._writing("finish the run in") as connection:
-            done = connection.execute(
-                update(runs).where(runs.c.id == run.id).values(body=_text(run))
-            )
-            if done.rowcount != 1:
+        with self._writing("finish the run in") as execute:
+            statement = "UPDATE flowos_runs SET body = :body WHERE id = :id"
+            if execute(statement, {"id": run.id, "body": _text(run)}) != 1:
                 raise StoreError(f"cannot finish run {run.id} in {self.place}: it never began")
 
     def remove(self, ids: Sequence[str]) -> None:
         """Delete the runs with exactly these ids, with all their samples; all of them or none."""
-        with self._writing("delete runs from") as connection:
-            connection.execute(delete(samples).where(samples.c.run.in_(ids)))
-            gone = connection.execute(delete(runs).where(runs.c.id.in_(ids)))
-            if gone.rowcount != len(set(ids)):
+        names, values = _listed(ids)
+        with self._writing("delete runs from") as execute:
+            execute(f"DELETE FROM flowos_samples WHERE run IN ({names})", values)
+            gone = execute(f"DELETE FROM flowos_runs WHERE id IN ({names})", values)
+            if gone != len(set(ids)):
                 raise StoreError(f"cannot delete runs from {self.place}: not all of them are there")
 
     def keep_process(self, process: Process) -> None:
@@ -129,19 +116,22 @@ class Store:
             "host": process.host,
             "body": _text(process),
         }
-        with self._writing("keep a process in") as connection:
-            connection.execute(text(_KEEP_FIRST_PROCESS), row)
+        with self._writing("keep a process in") as execute:
+            execute(
+                "INSERT INTO flowos_processes (id, started, host, body)"
+                " VALUES (:id, :started, :host, :body) ON CONFLICT (id) DO NOTHING",
+                row,
+            )
 
     def processes(self, limit: int | None = None, skip: int = 0) -> tuple[Process, ...]:
         """The stored processes, newest first: at most `limit` of them, without the first ones."""
-        query = select(processes.c.body).order_by(processes.c.started.desc(), processes.c.id.desc())
-        rows = self._rows(query.limit(limit).offset(skip))
-        return tuple(self._read(Process, body) for (body,) in rows)
+        query = "SELECT body FROM flowos_processes ORDER BY started DESC, id DESC"
+        return self._nouns(Process, *_part(query, limit, skip))
 
     def process(self, id_: str) -> Process | None:
         """The stored process with exactly this id."""
-        rows = self._rows(select(processes.c.body).where(processes.c.id == id_))
-        return self._read(Process, rows[0][0]) if rows else None
+        query = "SELECT body FROM flowos_processes WHERE id = :id"
+        return next(iter(self._nouns(Process, query, {"id": id_})), None)
 
     def keep_slice(self, record: SliceRecord) -> None:
         """Store the record of a slice that is over, or what became known of it later."""
@@ -151,8 +141,13 @@ class Store:
             "asked": record.asked,
             "body": _text(record),
         }
-        with self._writing("keep a slice in") as connection:
-            connection.execute(text(_KEEP_LAST_SLICE), row)
+        with self._writing("keep a slice in") as execute:
+            execute(
+                "INSERT INTO flowos_slices (id, process, asked, body)"
+                " VALUES (:id, :process, :asked, :body)"
+                " ON CONFLICT (id) DO UPDATE SET body = excluded.body",
+                row,
+            )
 
     def slices(
         self, limit: int | None = None, skip: int = 0, *, process: str | None = None
@@ -161,69 +156,72 @@ class Store:
 
         process: of this one alone.
         """
-        query = select(slices.c.body).order_by(slices.c.asked.desc(), slices.c.id.desc())
-        query = query if process is None else query.where(slices.c.process == process)
-        rows = self._rows(query.limit(limit).offset(skip))
-        return tuple(self._read(SliceRecord, body) for (body,) in rows)
+        where = "" if process is None else "WHERE process = :process"
+        query = f"SELECT body FROM flowos_slices {where} ORDER BY asked DESC, id DESC"
+        query, values = _part(query, limit, skip)
+        return self._nouns(SliceRecord, query, {**values, "process": process})
 
     def keep_image(self, image: ImageRecord) -> ImageRecord:
         """Store the origin of an image unless its digest has one; return the stored origin."""
-        row = {"digest": image.digest, "body": _text(image)}
-        with self._writing("keep where the image came from in") as connection:
-            connection.execute(text(_KEEP_FIRST), row)
+        with self._writing("keep where the image came from in") as execute:
+            execute(
+                "INSERT INTO flowos_image_origins (digest, body) VALUES (:digest, :body)"
+                " ON CONFLICT (digest) DO NOTHING",
+                {"digest": image.digest, "body": _text(image)},
+            )
         return self.image(image.digest) or image
 
     def image(self, digest: str) -> ImageRecord | None:
         """The origin of the image of this digest; None if there is none."""
-        rows = self._rows(select(images.c.body).where(images.c.digest == digest))
-        return self._read(ImageRecord, rows[0][0]) if rows else None
+        query = "SELECT body FROM flowos_image_origins WHERE digest = :digest"
+        return next(iter(self._nouns(ImageRecord, query, {"digest": digest})), None)
 
     def old_image_names(self) -> tuple[tuple[str, str], ...]:
         """(name, digest) pairs of schema 3, the newest last. Since then names are links."""
-        query = select(old_image_names.c.name, old_image_names.c.digest)
-        rows = self._rows(query.order_by(old_image_names.c.number))
+        rows = self._rows("SELECT name, digest FROM flowos_images ORDER BY number")
         return tuple((name, digest) for name, digest in rows)
 
     def forget_old_image_names(self) -> None:
-        with self._writing("forget the old names of images in") as connection:
-            connection.execute(delete(old_image_names))
+        with self._writing("forget the old names of images in") as execute:
+            execute("DELETE FROM flowos_images")
 
     def runs(self, limit: int | None = None, skip: int = 0) -> tuple[Run, ...]:
         """The stored runs, newest first: at most `limit` of them, without the first ones."""
-        query = select(runs.c.body).order_by(runs.c.number.desc()).limit(limit).offset(skip)
-        return tuple(self._read(Run, body) for (body,) in self._rows(query))
+        query = "SELECT body FROM flowos_runs ORDER BY number DESC"
+        return self._nouns(Run, *_part(query, limit, skip))
 
     def sizes(self) -> tuple[int, int, int]:
         """Number of stored runs, processes and slices."""
-        tables = (runs, processes, slices)
-        counted = (self._rows(select(func.count()).select_from(table)) for table in tables)
-        many_runs, many_processes, many_slices = (int(row[0]) for (row,) in counted)
+        ((many_runs, many_processes, many_slices),) = self._rows(
+            "SELECT (SELECT count(*) FROM flowos_runs), (SELECT count(*) FROM flowos_processes),"
+            " (SELECT count(*) FROM flowos_slices)"
+        )
         return many_runs, many_processes, many_slices
 
     def counts(self, ids: Sequence[str] | None = None) -> dict[str, int]:
         """Number of stored samples of each run, by its id. ids: of these runs alone."""
-        query = select(samples.c.run, func.count()).group_by(samples.c.run)
-        query = query if ids is None else query.where(samples.c.run.in_(ids))
-        return {run: number for run, number in self._rows(query)}
+        names, values = _listed(ids or ())
+        where = "" if ids is None else f"WHERE run IN ({names})"
+        query = f"SELECT run, count(*) FROM flowos_samples {where} GROUP BY run"
+        return dict(self._rows(query, values))
 
     def run(self, ref: str) -> Run:
         """A run by its id, a unique prefix of it, or 'last'.
 
         Raises StoreError if there is none, or if the prefix is ambiguous.
         """
-        query = select(runs.c.id, runs.c.body).order_by(runs.c.number.desc())
-        if ref == "last":
-            found = self._rows(query.limit(1))
-        else:
-            found = self._rows(query.where(func.substr(runs.c.id, 1, len(ref)) == ref))
+        last = ref == "last"
+        where = "" if last else "WHERE substr(id, 1, :length) = :ref"
+        query = f"SELECT id, body FROM flowos_runs {where} ORDER BY number DESC"
+        found = self._rows(*_part(query, 1 if last else None, 0, ref=ref, length=len(ref)))
         exact = [row for row in found if row[0] == ref]
         return self._read(Run, self._only(exact or found, ref)[1])
 
     def samples(self, run: Run | str) -> tuple[Sample, ...]:
         """The samples of a run (or of the run with exactly this id), in the order stored."""
         id_ = run.id if isinstance(run, Run) else run
-        query = select(samples.c.body).where(samples.c.run == id_).order_by(samples.c.number)
-        return tuple(self._read(Sample, body) for (body,) in self._rows(query))
+        query = "SELECT body FROM flowos_samples WHERE run = :run ORDER BY number"
+        return self._nouns(Sample, query, {"run": id_})
 
     def _only(self, found: list[Any], ref: str) -> Any:
         if not found and ref == "last":
@@ -236,24 +234,28 @@ class Store:
         return found[0]
 
     def _make_ready(self) -> None:
-        with translated(self._url, "open"), self._engine.connect() as connection:
-            number = schema_number(connection)
+        with self._translated("open"):
+            number = schema_number(self._database)
         check_not_newer(number, self.place)
         if number < NEWEST:
-            with self._writing("make the tables of") as connection:
-                lock_schema(connection)
-                migrate(connection, self.place)
+            with self._writing("make the tables of") as execute:
+                self._database.lock_schema(execute)
+                migrate(self._database, execute)
 
-    def _rows(self, query: Any) -> list[Any]:
-        with translated(self._url, "read"), self._engine.connect() as connection:
-            return list(connection.execute(query))
+    def _translated(self, doing: str) -> AbstractContextManager[None]:
+        return translated(doing, self.place, self._database.errors, self._database.secrets)
+
+    def _rows(self, query: str, values: Values = NO_VALUES) -> list[Row]:
+        with self._translated("read"):
+            return self._database.rows(query, values)
 
     @contextmanager
-    def _writing(self, doing: str) -> Iterator[Connection]:
-        with translated(self._url, doing), self._engine.connect() as connection:
-            connection = connection.execution_options(writes=True)
-            with connection.begin():
-                yield connection
+    def _writing(self, doing: str) -> Iterator[Execute]:
+        with self._translated(doing), self._database.writing() as execute:
+            yield execute
+
+    def _nouns(self, noun: type[T], query: str, values: Values) -> tuple[T, ...]:
+        return tuple(self._read(noun, body) for (body,) in self._rows(query, values))
 
     def _read(self, noun: type[T], body: str) -> T:
         try:
@@ -264,3 +266,16 @@ class Store:
 
 def _text(noun: object) -> str:
     return json.dumps(to_plain(noun), allow_nan=False, separators=(",", ":"))
+
+
+def _part(query: str, limit: int | None, skip: int, **values: object) -> tuple[str, Values]:
+    """Without the first rows, and at most `limit` of the others."""
+    every = 2**63 - 1
+    query += " LIMIT :limit OFFSET :skip"
+    return query, {**values, "limit": every if limit is None else limit, "skip": skip}
+
+
+def _listed(ids: Sequence[str]) -> tuple[str, Values]:
+    """Names for the brackets of an IN, and their values; NULL is equal to nothing."""
+    values = {f"id{at}": id_ for at, id_ in enumerate(ids)}
+    return ", ".join(f":{name}" for name in values) or "NULL", values

@@ -54,7 +54,7 @@ def test_a_name_costs_no_database(deed: str, library: Path, tmp_path: Path) -> N
 import sys
 from flowos.operations.environment import environment
 from flowos.cli import main
-sys.exit({deed} or 'sqlalchemy' in sys.modules)
+sys.exit({deed} or 'sqlite3' in sys.modules)
 """
     words = [sys.executable, "-c", code]
     done = subprocess.run(words, cwd=tmp_path / "room", capture_output=True, text=True)

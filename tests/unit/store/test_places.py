@@ -1,22 +1,22 @@
 """URLs of databases, error messages when one fails, and that secrets stay secret."""
 
+import sys
 from pathlib import Path
 
 import pytest
-from sqlalchemy import make_url
-from sqlalchemy.exc import OperationalError
 
 from flowos.model import StoreError
 from flowos.store import default_file, file_stamp, open_store
-from flowos.store._errors import describe, place
+from flowos.store._database import describe
 from flowos.store._files import on_network
 from flowos.store._place import read_url
+from flowos.store._postgresql import without_secrets
 
 
 def test_the_default_is_in_the_users_data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", "/data")
     assert default_file() == Path("/data/flowos/flowos.db")
-    assert read_url(None).database == "/data/flowos/flowos.db"
+    assert read_url(None) == Path("/data/flowos/flowos.db")
 
 
 @pytest.mark.parametrize("data", ["", "relative/is/to/be/ignored"])
@@ -28,60 +28,76 @@ def test_without_a_data_folder_it_is_under_home(data: str, monkeypatch: pytest.M
 
 def test_a_path_is_a_database_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ada")
-    assert read_url("~/runs.db").render_as_string() == "sqlite:////home/ada/runs.db"
+    assert read_url("~/runs.db") == Path("/home/ada/runs.db")
 
 
 @pytest.mark.parametrize("given", ["runs.db", "runs.sqlite", "./runs", "/data/runs"])
 def test_what_looks_like_a_path_is_one(given: str) -> None:
-    assert read_url(given).database == str(Path(given).absolute())
+    assert read_url(given) == Path(given).absolute()
 
 
 @pytest.mark.parametrize("given", ["foo", "sqlite", "sqlite:foo", "postgresql:h"])
 def test_a_mistyped_url_makes_no_database_of_that_name(given: str) -> None:
-    with pytest.raises(StoreError, match=f"store '{given}': expected an SQLAlchemy URL, such as"):
+    with pytest.raises(StoreError, match=f"store '{given}': expected the path of an SQLite file"):
         read_url(given)
 
 
-@pytest.mark.parametrize("given", ["postgresql://u@h/x", "postgres://u@h/x"])
-def test_postgresql_is_spoken_by_the_driver_we_name(given: str) -> None:
-    assert read_url(given).drivername == "postgresql+psycopg"
+@pytest.mark.parametrize(
+    ("given", "file"),
+    [
+        ("sqlite:////home/a/x.db", "/home/a/x.db"),
+        ("sqlite+pysqlite:////home/a/x?.db", "/home/a/x?.db"),
+        ("sqlite:///x.db", f"{Path.cwd()}/x.db"),
+    ],
+)
+def test_a_url_of_sqlite_is_a_database_file(given: str, file: str) -> None:
+    assert read_url(given) == Path(file)
 
 
-@pytest.mark.parametrize("given", ["://", "http://[::1", "postgresql://u:hunter2@h:port/x"])
+@pytest.mark.parametrize("given", ["sqlite://", "sqlite:///", "sqlite:///:memory:"])
+def test_a_database_in_memory_is_forgotten(given: str) -> None:
+    for _ in range(2):
+        with open_store(given) as store:
+            assert (store.place, store.sizes()) == (":memory:", (0, 0, 0))
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "postgres", "postgresql+psycopg"])
+def test_urls_of_postgresql_have_several_beginnings(kind: str) -> None:
+    assert read_url(f"{kind}://u@h/x") == "postgresql://u@h/x"
+
+
+@pytest.mark.parametrize("given", ["sqlite://x.db", "postgresql://u:hunter2@h:port/x"])
 def test_an_unreadable_url_is_one_line_without_the_url(given: str) -> None:
     with pytest.raises(StoreError) as caught:
-        read_url(given)
-    assert "cannot be read: write sqlite:///FILE" in str(caught.value)
+        open_store(given)
+    assert "URL cannot be read: write " in str(caught.value)
     assert "hunter2" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("url", "shown"),
     [
-        ("sqlite:////home/a/x.db", "/home/a/x.db"),
-        ("sqlite://", ":memory:"),
         ("postgresql://u:hunter2@h/x", "postgresql://u:***@h/x"),
-        ("postgresql://h/x?user=u&password=hunter2", "postgresql://h/x?password=%2A%2A%2A&user=u"),
+        ("postgresql://u:hun@t/er:2@h/x", "postgresql://u:***@h/x"),
+        ("postgresql://u@h:5432/x", "postgresql://u@h:5432/x"),
+        ("postgresql://h/x?user=u&password=hunter2", "postgresql://h/x?user=u&password=***"),
+        ("postgresql://h/x?sslPassword=a&user=u", "postgresql://h/x?sslPassword=***&user=u"),
     ],
 )
 def test_a_place_is_shown_without_its_password(url: str, shown: str) -> None:
-    assert place(make_url(url)) == shown
+    assert without_secrets(url) == shown
 
 
 def test_a_password_in_the_drivers_words_is_hidden_and_the_words_are_one_line() -> None:
-    url = make_url("postgresql://u:hunter2@h/x?sslpassword=s3cret")
-    error = OperationalError("SELECT 1", {}, Exception("odd:\n hunter2 and\n s3cret"))
-    assert describe(error, url, "open").endswith(": odd: *** and ***")
+    assert describe("odd:\n hunter2 and\n s3cret", ("hunter2", "s3cret", "")) == "odd: *** and ***"
 
 
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("nosuchkind://u:hunter2@h/x", "this kind of database is unknown"),
-        ("mssql+pymssql://u:hunter2@h/x", "its driver is missing: pip install pymssql"),
-        ("mysql://u:hunter2@h/x", "its driver is missing: pip install mysqlclient"),
-        ("mysql+mysqlconnector://u:hunter2@h/x", "pip install mysql-connector-python"),
-        ("postgresql+pg8000://u:hunter2@h/x", "pip install 'flowos-hpc[postgresql]'"),
+        ("nosuchkind://u:hunter2@h/x", "a database of 'nosuchkind' is unknown: use sqlite:///FILE"),
+        ("mysql://u:hunter2@h/x", "or postgresql://HOST/NAME"),
+        ("://u:hunter2@h/x", "a database of '' is unknown"),
         ("postgresql://u:hunter2@127.0.0.1:1/x", "no server answers there: start it"),
     ],
 )
@@ -91,7 +107,14 @@ def test_a_database_that_cannot_be_used_is_one_line_with_a_remedy(url: str, said
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
     assert "hunter2" not in str(caught.value)
-    assert caught.value.__suppress_context__, "the driver's own traceback may show the URL"
+    shows_cause = caught.value.__context__ and not caught.value.__suppress_context__
+    assert not shows_cause, "the driver's own traceback may show the URL"
+
+
+def test_a_missing_driver_is_one_line_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(StoreError, match=r"u:\*\*\*@h/x: .*pip install 'flowos-hpc\[postgresql\]'"):
+        open_store("postgresql://u:hunter2@h/x")
 
 
 def test_a_store_that_a_path_made_is_new_once_and_ones_own_is_not(
