@@ -76,6 +76,19 @@ def ours_of(box: Box) -> list[int]:
     ]
 
 
+def send(signum: signal.Signals, pids: list[int]) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signum)
+
+
+def stopped(box: Box) -> bool:
+    """Stops them; are all stopped, also those that were started meanwhile?"""
+    send(signal.SIGSTOP, ours_of(box))
+    states = (read_of(pid, "stat").rpartition(b") ")[2][:1] for pid in ours_of(box))
+    return all(state in (b"T", b"Z", b"") for state in states)
+
+
 def hold(nodes: int = 2, pool: Pool = POOL) -> Allocation:
     return allocate(SESSION, pool, Ask(nodes=nodes), print)
 
@@ -183,10 +196,8 @@ def test_nodes_are_freed_when_their_process_dies(box: Box, signum: signal.Signal
         if signum is None:
             # All at once, as a login node that fails: srun's other process is stopped before it can
             # end the step, which without it would leave the job.
-            for each in (signal.SIGSTOP, signal.SIGKILL):
-                for pid in ours_of(box):
-                    with suppress(ProcessLookupError):
-                        os.kill(pid, each)
+            assert comes(lambda: stopped(box))
+            send(signal.SIGKILL, ours_of(box))
         driver.communicate()
     # Slurm may not tell the keepers that all of ours is gone: then they wait for a word.
     await_free(box, PATIENCE_SECONDS + (0.0 if signum else SILENCE_SECONDS))
