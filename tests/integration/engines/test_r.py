@@ -207,6 +207,15 @@ def test_an_end_of_r_fails_its_task_and_the_next_has_another() -> None:
             assert held.run(X)[0].tolist() == X.tolist()
 
 
+def test_a_killed_process_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TMPDIR", raising=False)
+    text = f"writeLines(tempdir(), '{tmp_path}/folder'); tools::pskill(Sys.getpid(), 9)"
+    assert "killed by signal 9" in failure(body(text), X)
+    folder = Path((tmp_path / "folder").read_text().strip())
+    assert folder.name.startswith("Rtmp")
+    assert not folder.exists()
+
+
 def test_one_that_ended_while_it_was_idle_is_replaced() -> None:
     pid = body("Sys.getpid()", VECTOR, fo.int64)
     with opened(pid) as held:

@@ -46,7 +46,10 @@ class RProcess:
             prepared.discard()
             raise
         launch = prepared.launch
-        prepared = replace(prepared, launch=replace(launch, argv=launch.argv + self.channel.words))
+        argv, variables = launch.argv + self.channel.words, launch.variables
+        if "TMPDIR" not in os.environ:  # R's own folder in /tmp would stay there if it is killed
+            variables = (*variables, ("TMPDIR", str(prepared.folder)))
+        prepared = replace(prepared, launch=replace(launch, argv=argv, variables=variables))
         try:
             self.running = start_printing(prepared, *self.channel.writers)
             self.channel.opened(self.running.pid)
