@@ -17,7 +17,7 @@ from rounds import Table
 from trial import TurnFailed, answer_of, checked
 
 from flowos._native import instruction_sets
-from flowos.probes.solve import FLAGS, LIBRARIES
+from flowos.probes._solve_build import FLAGS, LIBRARIES
 
 NATIVE = HERE.parent.parent / "src" / "flowos" / "solver" / "native"
 SETTINGS: Sequence[tuple[str, ...]] = ((), ("coarse=none",), ("coarse=none", "precision=fp64"))

@@ -70,12 +70,41 @@ def test_a_guest_runs_in_the_image_of_its_slice(pool: str, image: Path) -> None:
     assert answer == [sum(sum(range(i)) for i in range(20)), [["n1", True], ["n2", True]]]
 
 
+SCRIPTED = ("env", "bash", "dirname", "basename", "uname")
+"""What the scripts of Spark call."""
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_guest_of_several_programs_runs_in_an_image(pool: str, image: Path, name: str) -> None:
+    pytest.importorskip({"spark": "pyspark"}.get(name, name))
+    java = Path("/usr/bin/java").resolve().parents[1]
+    env = fo.environment(
+        str(image),
+        binds=[*OURS, sys.prefix, "/etc", *(f"/usr/bin/{each}" for each in SCRIPTED)],
+        variables={"PYTHONPATH": sysconfig.get_path("purelib"), "JAVA_HOME": str(java)},
+    )
+    with fo.slice(pool=pool, nodes=1, env=env) as s:
+        with s.guest(name) as at:
+            assert answer_of(name, at) == ANSWERS[name][1]
+            folders = at.folders
+        assert not any(Path(folder).exists() for folder in folders)
+        assert not any(map(named_in, folders))
+
+
 def test_an_image_that_lacks_what_a_guest_needs_is_one_line(pool: str, image: Path) -> None:
     with fo.slice(pool=pool, nodes=1, env=fo.environment(str(image), binds=OURS)) as s:
         with pytest.raises(fo.SliceRefused) as refused:
             s.guest("dask")
         says = f"guest dask: it is not installed in image {image.name}: pip install "
         assert str(refused.value) == says + "'dask[distributed]'"
+    scriptless = fo.environment(
+        str(image),
+        binds=[*OURS, sys.prefix],
+        variables={"PYTHONPATH": sysconfig.get_path("purelib")},
+    )
+    refused_so = pytest.raises(fo.SliceRefused, match="apt-get install bash")
+    with fo.slice(pool=pool, nodes=1, env=scriptless) as s, refused_so:
+        s.guest("spark")
     with fo.slice(pool=pool, nodes=1, env=fo.environment(str(image))) as s:
         with pytest.raises(fo.SliceRefused) as refused:
             s.guest("spark")

@@ -17,7 +17,7 @@ from flowos.probes.facts import read_facts
 
 PROGRAMS = Path(read_facts.__code__.co_filename).parent / "programs"
 COLLECTOR = PROGRAMS / "collect.py"
-OF_COLLECTOR = ("kept_trials.py", "program_output.py")
+OF_COLLECTOR = ("kept_trials.py", "mpi_wrappers.py", "program_output.py")
 
 
 @pytest.fixture(scope="module")
@@ -208,6 +208,56 @@ def test_an_mpis_cxx_compiler_that_makes_no_program_is_none(tmp_path: Path) -> N
     found = {e["compiler"]: e["cxx"] for e in answer["mpis"]}
     assert found[str(tmp_path / "mpicc.mpich")] == ""
     assert found[str(tmp_path / "mpicc")] == str(tmp_path / "mpic++")
+
+
+def calls_of(folder: Path, shows: str, version: str = "g++ (Own) 12.2.0") -> Any:
+    """What a C++ wrapper is known to call that would compile by this command."""
+    script(folder, "g++", "echo 'g++ (Own) 12.2.0'")
+    script(folder, "mpicxx", f'case "$*" in *-show*) echo "{shows}";; *) echo "{version}";; esac')
+    for name in ("mpicc", "mpirun"):
+        script(folder, name, "echo 'HYDRA Version: 4.0.2'")
+    answer = run("collect_software.py", PATH=str(folder))
+    (entry,) = (e for e in answer["mpis"] if e["cxx"] == str(folder / "mpicxx"))
+    return entry.get("cxx_calls")
+
+
+@pytest.mark.parametrize(
+    ("shows", "flags"),
+    [
+        ("g++ -c a.cpp -I/mpi/include -L/mpi/lib -Wl,-z,relro -lmpi -pthread", []),
+        ("g++ -g -flto=auto -c 'a.cpp' -I'/of mpi'", ["-g", "-flto=auto"]),
+    ],
+)
+def test_what_an_mpis_cxx_compiler_calls_is_known_by_what_it_shows(
+    tmp_path: Path, shows: str, flags: list[str]
+) -> None:
+    assert calls_of(tmp_path, shows) == [str(tmp_path / "g++"), *flags]
+
+
+@pytest.mark.parametrize(
+    "shows",
+    [
+        "",
+        "no-such-compiler -c a.cpp",
+        "g++ -isystem /mpi -c a.cpp",
+        "ccache g++ -c a.cpp",
+        "g++ 'a",
+    ],
+)
+def test_what_is_shown_in_another_way_is_not_known(tmp_path: Path, shows: str) -> None:
+    assert calls_of(tmp_path, shows) is None
+
+
+def test_a_compiler_of_another_version_than_its_wrapper_is_not_known(tmp_path: Path) -> None:
+    assert calls_of(tmp_path, "g++ -c a.cpp", "g++ (Other) 13.1.0") is None
+
+
+def test_compilers_beneath_the_wrappers_of_this_machine_are_known(here: Facts) -> None:
+    known = {str(Path(compiler.path).resolve()) for compiler in here.compilers}
+    for mpi in here.mpis:
+        if mpi.cxx:
+            assert str(Path(mpi.cxx_calls[0]).resolve()) in known
+            assert mpi.cxx_version
 
 
 DGEMM = """

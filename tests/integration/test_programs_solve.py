@@ -18,7 +18,8 @@ from scipy import io, sparse
 
 import flowos as fo
 from flowos.model import Case, Exited, Outcome, Unmeasured
-from flowos.probes.solve import FLAGS, LIBRARIES, LIBRARY_SOURCES, SOURCE, Solve
+from flowos.probes._solve_build import FLAGS, LIBRARIES, LIBRARY_SOURCES, SOURCE
+from flowos.probes.solve import Solve
 from flowos.solver import Csr, poisson, read_matrix
 from tests.mpirun import started
 
@@ -60,7 +61,7 @@ Binaries = dict[str, Path]
 
 
 def compile_by(family: Family, to: Path) -> None:
-    """As the probe does, but file by file: two at a time, and by ccache where it is."""
+    """As the probe does, but by the wrapper alone: two at a time, and by ccache where it is."""
     ccache = [found] if (found := shutil.which("ccache")) else []
     at = {**os.environ, "CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}
     to.mkdir(exist_ok=True)

@@ -16,6 +16,7 @@ _PARTS = {
     "_open_slice": "SliceOptions Workers open_slice",
     "_page_guard": "PageAnswer PageRequest",
     "_page_server": "PageServer",
+    "_processor": "processor_lines",
     "_provider": "NEVER CancelToken Held HoldEvent OnHoldEvent Provider ignore",
     "_providers": "PROVIDERS provider_of",
     "_ray_slice": "RaySlice",
@@ -110,6 +111,9 @@ if TYPE_CHECKING:
     )
     from flowos.engine._page_server import (
         PageServer as PageServer,
+    )
+    from flowos.engine._processor import (
+        processor_lines as processor_lines,
     )
     from flowos.engine._provider import (
         NEVER as NEVER,

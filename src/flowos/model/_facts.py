@@ -4,6 +4,7 @@ from pathlib import PurePath
 from typing import Literal
 
 from flowos._dataclasses import dataclass, field
+from flowos.model._launch import Argv
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +56,11 @@ class Compiler:
 
 @dataclass(frozen=True, kw_only=True)
 class Mpi:
-    """mpirun: starts its programs. cxx: its C++ compiler, if it can build C++20 with OpenMP."""
+    """mpirun: starts its programs. cxx: its C++ compiler, if it can build C++20 with OpenMP.
+
+    cxx_calls: the compiler that this one calls, and flags that it adds, but for those that name
+    files of MPI; () where it is not known. cxx_version: of that compiler.
+    """
 
     name: str
     family: Literal["openmpi", "mpich", "intel", "mvapich", "other"]
@@ -63,6 +68,8 @@ class Mpi:
     compiler: PurePath
     mpirun: PurePath = field(metadata={"formerly": "starter"})
     cxx: PurePath | None = None
+    cxx_calls: Argv = ()
+    cxx_version: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,6 @@
 from flowos.probes._advice import merged_advice
 from flowos.probes._base import (
     ENV,
-    Build,
     ComparedCase,
     Headline,
     Probe,
@@ -11,8 +10,8 @@ from flowos.probes._base import (
     Program,
     Trial,
     best_compiler,
-    built_by,
 )
+from flowos.probes._build import SOURCE_SECONDS, Build, built_by, package_data
 from flowos.probes._compared import (
     allowed_everywhere,
     blocked,
@@ -20,7 +19,7 @@ from flowos.probes._compared import (
     in_environment,
     verdicts_between,
 )
-from flowos.probes._flows import flow_of_builds
+from flowos.probes._flows import flow_of_builds, program_of_task
 from flowos.probes._gpu import HOST
 from flowos.probes._headlines import headlines_of
 from flowos.probes._roofline import rooflines
@@ -36,6 +35,7 @@ __all__ = [
     "ENV",
     "HOST",
     "NOMINAL",
+    "SOURCE_SECONDS",
     "SUSPECT",
     "Build",
     "ComparedCase",
@@ -55,8 +55,10 @@ __all__ = [
     "in_environment",
     "in_words",
     "merged_advice",
+    "package_data",
     "probe_named",
     "probes_for",
+    "program_of_task",
     "rooflines",
     "timed",
     "verdicts_between",

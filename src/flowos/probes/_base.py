@@ -1,12 +1,8 @@
 """The Probe protocol, descriptions of its programs, and the reader of their answers."""
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from importlib.resources import files
-from importlib.resources.abc import Traversable
-from pathlib import PurePath
 from typing import Any, ClassVar, Literal, Protocol
 
 from flowos._dataclasses import dataclass
@@ -27,6 +23,7 @@ from flowos.model import (
     Sample,
     Unmeasured,
 )
+from flowos.probes._build import Build
 from flowos.probes._intensity import Intensity
 from flowos.probes._nominal import Nominal, no_nominal
 from flowos.probes._worth import Worth
@@ -221,60 +218,6 @@ def with_details(case: Case, **details: str) -> Case:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Build:
-    """How a program is compiled: sources, compiler, flags, libraries.
-
-    source: the one that names the program. also: its other sources. folder: of the package, where
-    they are data, with the headers next to each. include_folder: headers are named from there on.
-    """
-
-    source: str
-    also: Argv = ()
-    folder: str = "probes/programs"
-    include_folder: bool = False
-    compiler: str
-    compiler_version: str = ""
-    flags: Argv = ("-O2",)
-    libraries: Argv = ()
-
-    @property
-    def sources(self) -> tuple[Traversable, ...]:
-        within = package_data(self.folder)
-        return tuple(within.joinpath(name) for name in (self.source, *self.also))
-
-    @property
-    def limit_seconds(self) -> float:
-        """For the compiler, on a busy machine too."""
-        return 120.0 * (1 + len(self.also))
-
-    @property
-    def include_flags(self) -> Argv:
-        return (f"-I{package_data(self.folder)}",) if self.include_folder else ()
-
-    @property
-    def key(self) -> str:
-        """A hash of all that can change the binary's speed."""
-        names = (self.source, *self.also)
-        folders = dict.fromkeys(str(PurePath(self.folder, name).parent) for name in names)
-        digest = hashlib.sha256()
-        for file in (*self.sources, *(h for folder in folders for h in _headers(folder))):
-            digest.update(file.read_bytes())
-        words = (self.compiler, self.compiler_version, *self.flags, "--", *self.libraries)
-        digest.update("\0".join(words).encode())
-        return f"{PurePath(self.source).stem}-{digest.hexdigest()[:16]}"
-
-
-def package_data(folder: str) -> Traversable:
-    """A folder of this package, read as data: none of its code is imported."""
-    return files("flowos").joinpath(*PurePath(folder).parts)
-
-
-def _headers(folder: str) -> list[Traversable]:
-    found = (file for file in package_data(folder).iterdir() if file.name.endswith(".h"))
-    return sorted(found, key=lambda file: file.name)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Program:
     """The program that measures one case: an optional build, then a command line.
 
@@ -314,16 +257,6 @@ class Program:
     def on_storage(self) -> bool:
         """Does it measure storage?"""
         return not self.as_caller and any("{scratch}" in word for word in self.argv)
-
-
-def built_by(source: str, compiler: Compiler, flags: Argv, libraries: Argv = ()) -> Build:
-    return Build(
-        source=source,
-        compiler=str(compiler.path),
-        compiler_version=compiler.version,
-        flags=flags,
-        libraries=libraries,
-    )
 
 
 def best_compiler(facts: Facts) -> Compiler | None:

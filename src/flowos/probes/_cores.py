@@ -1,7 +1,7 @@
 """Sets of cpus that ceilings and libraries are measured on, and a case's details for its build."""
 
 from flowos.model import Argv, Case, Compiler, Facts, LogicalCpu, Pairs, Unmeasured
-from flowos.probes._base import Build
+from flowos.probes._build import Build
 
 NO_COMPILER = Unmeasured(
     reason="no C compiler was found, and this program is compiled where it measures",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Literal, TypeVar
 
-from flowos.model import Blas, Compiler, CudaDevice, Mpi, Tool
+from flowos.model import Argv, Blas, Compiler, CudaDevice, Mpi, Tool
 from flowos.probes._facts_tree import word
 
 Entry = Mapping[str, object]
@@ -85,6 +85,7 @@ def _mpi(entry: Entry) -> Mpi:
     says = word(entry, "says")
     text = f"{says} {word(entry, 'shows')}"
     family = _family(_MPIS, text)
+    calls, version = _called_by_cxx(entry)
     return Mpi(
         name=family,
         family=family,
@@ -92,7 +93,17 @@ def _mpi(entry: Entry) -> Mpi:
         compiler=PurePath(word(entry, "compiler")),
         mpirun=PurePath(word(entry, "mpirun")),
         cxx=PurePath(cxx) if (cxx := word(entry, "cxx")) else None,
+        cxx_calls=calls,
+        cxx_version=version,
     )
+
+
+def _called_by_cxx(entry: Entry) -> tuple[Argv, str]:
+    """The compiler that an MPI's C++ compiler calls, and its version; both or neither."""
+    calls, version = entry.get("cxx_calls"), version_in(word(entry, "cxx_says"))
+    if not isinstance(calls, list) or not version:
+        return (), ""
+    return tuple(map(str, calls)), version
 
 
 def libraries_of(entries: Sequence[Entry]) -> tuple[Blas, ...]:

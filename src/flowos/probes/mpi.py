@@ -29,7 +29,6 @@ from flowos.model import (
     Unmeasured,
 )
 from flowos.probes._base import (
-    Build,
     ComparedCase,
     Headline,
     Probe,
@@ -39,6 +38,7 @@ from flowos.probes._base import (
     read_answer,
     with_details,
 )
+from flowos.probes._build import Build
 from flowos.probes._env_charts import env_curve
 from flowos.probes._mpi_compilers import best_pairs, compilers_for, wrapper_words
 from flowos.probes._mpi_gpu import gpu_variables, gpu_ways

@@ -22,56 +22,13 @@ from flowos.model import (
     Unmeasured,
 )
 from flowos.probes._arrays import elements_for, last_cache_bytes
-from flowos.probes._base import Build, Headline, Probe, ProbeInfo, Program, read_answer
+from flowos.probes._base import Headline, Probe, ProbeInfo, Program, read_answer
 from flowos.probes._cores import doubled
 from flowos.probes._intensity import Intensity
 from flowos.probes._scaling import scaling_over_nodes
+from flowos.probes._solve_build import NATIVE_FLAGS, compilers_of, solver_build
 from flowos.probes._solve_findings import PROBLEM, equal_answers
 from flowos.probes._suspect import crowded, suspected
-
-FOLDER = "solver/native"
-SOURCE = "mpi/solve_mpi.cpp"
-LIBRARY_SOURCES = (
-    "base/exact_sum.cpp",
-    "ic/factor.cpp",
-    "ic/kernels.cpp",
-    "ic/kernels_v3.cpp",
-    "ic/kernels_v4.cpp",
-    "krylov/defaults.cpp",
-    "matrix/assemble.cpp",
-    "matrix/check.cpp",
-    "matrix/generate.cpp",
-    "matrix/matrix_market.cpp",
-    "matrix/properties.cpp",
-    "multigrid/aggregates.cpp",
-    "multigrid/galerkin.cpp",
-    "multigrid/grown_aggregates.cpp",
-    "multigrid/hierarchy.cpp",
-    "multigrid/kernels.cpp",
-    "multigrid/kernels_v3.cpp",
-    "multigrid/kernels_v4.cpp",
-    "multigrid/stencil.cpp",
-    "multigrid/transfer.cpp",
-    "ordering/tiles.cpp",
-    "ordering/colouring.cpp",
-    "ordering/graph.cpp",
-    "ordering/grid.cpp",
-    "ordering/grow.cpp",
-    "ordering/placement.cpp",
-    "ordering/points.cpp",
-    "ordering/traversal.cpp",
-    "simd/lanes_matrix.cpp",
-    "simd/shared_lanes.cpp",
-    "threads/team.cpp",
-)
-"""Sources of the solver's library that the program needs."""
-FLAGS = (
-    *("-std=c++20", "-O3", "-ffp-contract=off", "-fopenmp"),
-    *("-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"),  # obsolete bindings, not needed
-)
-NATIVE_FLAGS = {"aarch64": "-mcpu=native"}
-"""By architecture; others get -march=native. x is the same bits without it too."""
-LIBRARIES = ("-ldl",)
 
 SETTINGS: dict[str, Argv] = {
     "default": (),
@@ -222,16 +179,7 @@ class Solve(Probe):
                 *("--seconds", case.detail("seconds")),
                 *("--triad", case.detail("elements")),
             ),
-            build=Build(
-                source=SOURCE,
-                also=LIBRARY_SOURCES,
-                folder=FOLDER,
-                include_folder=True,
-                compiler=case.detail("compiler"),
-                compiler_version=case.detail("version"),
-                flags=(*FLAGS, *case.detail("native").split()),
-                libraries=LIBRARIES,
-            ),
+            build=solver_build(case),
             variables=(
                 ("OMP_NUM_THREADS", threads),
                 ("OMP_DYNAMIC", "false"),
@@ -384,8 +332,7 @@ def _case(point: SolvePoint, facts: Facts, request: MeasurementRequest) -> Case:
             ("rows", str(problem.rows)),
             ("ranks", str(nodes * point.ranks)),
             ("threads", str(point.threads)),
-            ("compiler", str(mpi.cxx)),
-            ("version", mpi.version),
+            *compilers_of(mpi),
             ("family", mpi.family),
             ("mpirun", str(mpi.mpirun)),
             ("native", native),

@@ -6,7 +6,8 @@ Not a probe: its answers become the `MachineState` of samples.
 from dataclasses import dataclass, replace
 
 from flowos.model import Facts, MachineState, MeasureError, Outcome, Unmeasured
-from flowos.probes._base import Program, best_compiler, built_by, read_answer
+from flowos.probes._base import Program, best_compiler, read_answer
+from flowos.probes._build import built_by
 from flowos.probes._cores import NO_COMPILER, core_sets, list_of
 
 

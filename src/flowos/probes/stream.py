@@ -29,7 +29,6 @@ from flowos.probes._arrays import (
 )
 from flowos.probes._base import (
     WAYS,
-    Build,
     ComparedCase,
     Headline,
     Probe,
@@ -39,6 +38,7 @@ from flowos.probes._base import (
     read_answer,
     with_details,
 )
+from flowos.probes._build import Build
 from flowos.probes._env_charts import env_bars
 from flowos.probes._intensity import TRIAD, Intensity
 from flowos.probes._nominal import nominal_memory

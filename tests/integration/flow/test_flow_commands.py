@@ -140,6 +140,17 @@ def test_a_failed_command_names_its_words_and_its_inputs() -> None:
     )
 
 
+def test_of_many_inputs_a_failed_command_names_the_first() -> None:
+    names = [f"part {number}" for number in range(1, 100)]
+    fails = fo.command(["false"], inputs=dict.fromkeys(names, fo.int64), name="f")
+    with fo.slice(fails(*range(1, 100))) as s, pytest.raises(fo.TaskFailed) as caught:
+        s.run()
+    given = str(caught.value).partition("; given ")[2]
+    assert given.startswith("part 1 = 1 (int), part 2 = 2 (int), ")
+    assert given.endswith(" ...")
+    assert len(given) == 304
+
+
 def test_a_captured_output_above_64_mebibytes_comes_whole() -> None:
     size = 70 << 20
     script = f"echo first; head -c {size} /dev/zero; echo last"

@@ -140,6 +140,19 @@ def test_the_cxx_compiler_of_an_mpi_is_known_where_it_works() -> None:
     assert [m.cxx for m in found.mpis] == [PurePath("/a/mpicxx"), None]
 
 
+def test_what_an_mpis_cxx_compiler_calls_is_known_with_its_version_or_not_at_all() -> None:
+    says = "mpirun (Open MPI) 5.0.3"
+    calls: dict[str, Any] = {
+        "cxx_calls": ["/usr/bin/g++", "-g"],
+        "cxx_says": f"g++ (Debian 12.2.0-14) 12.2.0\n{FSF}",
+    }
+    several: list[dict[str, Any]] = [calls, calls | {"cxx_says": "none"}, {"cxx_calls": "g++"}, {}]
+    entries = [mpi(f"/{n}/mpicc", says, cxx=f"/{n}/mpicxx", **of) for n, of in enumerate(several)]
+    first, *others = facts(mpis=entries).mpis
+    assert (first.cxx_calls, first.cxx_version) == (("/usr/bin/g++", "-g"), "12.2.0")
+    assert {(m.cxx_calls, m.cxx_version) for m in others} == {((), "")}
+
+
 def test_an_mpi_without_a_starter_is_left_out() -> None:
     found = facts(mpis=[mpi("/usr/bin/mpicc", "", mpirun="")])
     assert found.mpis == ()

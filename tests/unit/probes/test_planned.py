@@ -67,6 +67,8 @@ def with_all(node: Facts) -> Facts:
                 compiler=PurePath("/usr/bin/mpicc"),
                 mpirun=PurePath("/usr/bin/mpirun"),
                 cxx=PurePath("/usr/bin/mpicxx"),
+                cxx_calls=("/usr/bin/g++",),
+                cxx_version="12.2.0",
             ),
         ),
         tools=(

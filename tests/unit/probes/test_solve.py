@@ -18,6 +18,7 @@ from flowos.model import (
     Outcome,
     Unmeasured,
 )
+from flowos.probes import Build
 from flowos.probes._scaling import scaling_over_nodes
 from flowos.probes._solve_findings import PROBLEM, equal_answers
 from flowos.probes.solve import (
@@ -92,6 +93,34 @@ def test_full_is_everything_with_everything_on_the_papers_grid(here: Node) -> No
     found = cases(here(), "full")
     assert len(found) == len(set(found)) == 2 * 2 * 2 * 3
     assert {c.level("size") for c in found if c.level("problem") == "poisson"} == {"256x256x512"}
+
+
+def builds_of(facts: Facts) -> tuple[Build, Build]:
+    """The programs of Open MPI and MPICH."""
+    found = {case.level("mpi"): PROBE.program(case).build for case in cases(facts)}
+    first, second = found["openmpi"], found["mpich"]
+    assert first
+    assert second
+    return first, second
+
+
+def test_the_library_is_compiled_once_for_mpis_that_call_one_compiler(node: Node) -> None:
+    calls = {"cxx_calls": ("/usr/bin/g++", "-DX=a b"), "cxx_version": "12.2.0"}
+    mpis = tuple(replace(each, **calls) for each in MPIS)  # type: ignore[arg-type]
+    first, second = builds_of(replace(node(), mpis=mpis))
+    assert first.objects[1:] == second.objects[1:]
+    assert first.objects[0] != second.objects[0]
+    assert first.objects[1].compiler == ("/usr/bin/g++", "-DX=a b")
+    assert (first.compiler_version, first.also_version) == ("4.1.4 12.2.0", "12.2.0")
+
+
+def test_each_mpi_compiles_the_library_itself_where_it_is_not_known_what_it_calls(
+    here: Callable[..., Facts],
+) -> None:
+    first, second = builds_of(here())
+    assert {each.compiler for each in first.objects} == {("/usr/bin/mpicxx.openmpi",)}
+    assert not {each.key for each in first.objects} & {each.key for each in second.objects}
+    assert first.compiler_version == "4.1.4"
 
 
 def over_nodes(facts: Facts, nodes: int = 4, effort: Effort = "normal") -> tuple[Case, ...]:

@@ -17,7 +17,8 @@ from flowos.model import (
     Unmeasured,
 )
 from flowos.probes import state
-from flowos.probes._base import Program, built_by
+from flowos.probes._base import Program
+from flowos.probes._build import built_by
 from flowos.probes.state import Spin
 
 GCC = Compiler(name="gcc", family="gcc", language="c", version="12", path=PurePath("/bin/gcc"))

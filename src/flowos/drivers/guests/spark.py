@@ -23,7 +23,10 @@ class Spark:
     name: str = "spark"
     modules: tuple[str, ...] = ("pyspark",)
     remedy: str = "pip install pyspark"
-    complaints: Pairs = (("JAVA_HOME is not set", "apt-get install default-jre-headless"),)
+    complaints: Pairs = (
+        ("JAVA_HOME is not set", "apt-get install default-jre-headless"),
+        ("FileNotFoundError", "apt-get install bash coreutils"),  # its programs are scripts
+    )
     hasty: str = ""
     certified: bool = False
     head_is_ours: bool = False

@@ -1,13 +1,11 @@
 """Libraries of bodies, compiled where they run. What is kept of them: see `_kept`."""
 
 import os
-import re
 from collections.abc import Sequence
-from contextlib import suppress
-from functools import cache
 from pathlib import Path
 
 from flowos.engine._ask import ask, which
+from flowos.engine._processor import processor_lines
 from flowos.engine.bodies._kept import CompileFailed, Made, kept_file
 from flowos.model import EngineMissing, SourceCode, first_error, headers_of
 
@@ -42,7 +40,7 @@ def compiler_words(language: str) -> tuple[str, str, str]:
             f"there is no {_SPOKEN[language]} compiler{named}: install {package}, or name one in "
             f"{variable}"
         )
-    return found, program_facts(found), _cpu()
+    return found, program_facts(found), processor_lines()
 
 
 def program_facts(path: str) -> str:
@@ -50,16 +48,6 @@ def program_facts(path: str) -> str:
     real = Path(path).resolve()
     facts = real.stat()
     return f"{real} {facts.st_size} {facts.st_mtime_ns}"
-
-
-@cache
-def _cpu() -> str:
-    """What -march=native depends on: the lines of the first processor."""
-    with suppress(OSError), Path("/proc/cpuinfo").open(encoding="utf-8") as file:
-        first = file.read(16384).partition("\n\n")[0]
-        lines = (line for line in first.splitlines() if re.match(r"(?i)model|flags|features", line))
-        return "\n".join(lines)
-    return " ".join(os.uname())
 
 
 def compiled(code: SourceCode, compiler: str, made: Path) -> Made:

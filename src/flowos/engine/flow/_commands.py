@@ -290,9 +290,12 @@ def _word(word: Word, given: Mapping[str, object], folder: Path) -> str:
 def _asked(task: Task, given: Mapping[str, object]) -> str:
     """The command line and the inputs of a command that failed, for its message."""
     words = shlex.join(_word(w, given, Path()) for w in _command_of(task).argv)
-    cut = f"{words[:_QUOTED_CHARS]} ..." if len(words) > _QUOTED_CHARS else words
     inputs = ", ".join(f"{name} = {brief_repr(value)}" for name, value in given.items())
-    return f"command: {' '.join(cut.split())}; given {inputs or 'nothing'}"
+    return f"command: {' '.join(_cut(words).split())}; given {_cut(inputs) or 'nothing'}"
+
+
+def _cut(text: str) -> str:
+    return f"{text[:_QUOTED_CHARS]} ..." if len(text) > _QUOTED_CHARS else text
 
 
 def _results(step: Step, folder: Path, outcome: Outcome) -> tuple[object, ...]:

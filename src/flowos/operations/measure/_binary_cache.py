@@ -3,15 +3,16 @@
 import shutil
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from importlib.resources import as_file, files
-from itertools import count
 from pathlib import Path
+from threading import Lock
 
-from flowos.engine import Emit, Event
+from flowos.engine import Emit, Event, processor_lines
 from flowos.model import FlowosError, OnProgress, Progress
 from flowos.operations._slice import slice_
 from flowos.operations.measure._bundle import Bundle, bundle
-from flowos.probes import Build, flow_of_builds
+from flowos.probes import Build, flow_of_builds, program_of_task
 
 _SCRIPTS = (("probes/programs", "*.py"), ("kernels", "array_kernels.py"))
 """Folders of the package, and what of them our Python programs are and use."""
@@ -33,7 +34,8 @@ class BinaryCache:
 
     def _build(self, builds: Iterable[Build], on_progress: OnProgress | None = None) -> None:
         """Compile on the host, or take from the cache. Raises FlowosError if that fails."""
-        new = {b.key: b for b in builds if b.key not in self._built}
+        processor = processor_lines()
+        new = {b.key: replace(b, processor=processor) for b in builds if b.key not in self._built}
         flow = flow_of_builds(new.values())
         if flow is not None:
             tell = on_progress and _teller(len(new), on_progress)
@@ -87,13 +89,20 @@ class BinaryCache:
 
 
 def _teller(programs: int, on_progress: OnProgress) -> Emit:
-    """Says which program is built now."""
-    numbers = count(1)
+    """Says how many programs are begun, and of which one a task is started."""
+    begun: set[str] = set()
+    said: set[str] = set()
+    lock = Lock()
 
     def tell(event: Event) -> None:
-        if event.what == "started":
-            name = event.label.removeprefix("build ").rpartition("-")[0]
-            doing = f"building {next(numbers)} of {programs}: {name}"
-            on_progress(Progress(doing=doing))
+        if event.what != "started":
+            return
+        program = program_of_task(event.label)
+        with lock:
+            begun.add(program)
+            doing = f"building {len(begun)} of {programs}: {program.rpartition('-')[0]}"
+            if doing not in said:
+                said.add(doing)
+                on_progress(Progress(doing=doing))
 
     return tell

@@ -74,6 +74,7 @@ def with_variables(program: Program, line: str) -> str:
 
 
 def _compile(build: Build) -> str:
+    """One command for what is compiled source by source."""
     return shlex.join(
         (
             build.compiler,

@@ -24,6 +24,7 @@ from flowos.operations.measure._binary_cache import BinaryCache
 from flowos.operations.measure._bundle import Bundle
 from flowos.operations.measure._cases import chosen, refused, with_variables
 from flowos.operations.measure._environments import PreparedEnvironment, bare_on, places
+from flowos.operations.measure._own_binary import own_binary
 from flowos.operations.measure._plan import (
     ComparisonCase,
     MeasurementPlan,
@@ -32,7 +33,7 @@ from flowos.operations.measure._plan import (
     plan_of,
 )
 from flowos.operations.measure._trials import with_trials
-from flowos.operations.measure._words import own_binary, words_in
+from flowos.operations.measure._words import words_in
 from flowos.probes import Build, Program, allowed_everywhere, best_compiler, built_by, state
 
 

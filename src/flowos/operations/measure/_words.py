@@ -7,6 +7,7 @@ from pathlib import Path
 from flowos.model import Argv, Exited, MeasureError, NotStarted
 from flowos.operations.measure._binary_cache import BinaryCache
 from flowos.operations.measure._environments import PreparedEnvironment
+from flowos.operations.measure._own_binary import own_binary
 from flowos.probes import Build, Program
 
 _MISSING = re.compile(r"^\s*(\S+) => not found", re.MULTILINE)
@@ -55,30 +56,6 @@ def _mpi_words(
     if place.env.image is not None:
         _check_mpi_program(place, program, binary)
     return (str(binary), *program.argv)
-
-
-def own_binary(place: PreparedEnvironment, build: Build, cache: BinaryCache) -> Path:
-    """Compile with its own compiler, and for its own processors, in an image or on another node."""
-    if place.env.image is None and place.node.is_here:
-        return cache.built(build)
-    made = place.folder / build.key
-    sources = tuple(map(str, build.sources))
-    if place.env.image is not None:
-        sources = (str(place.folder / "programs" / build.source),)
-    words = (build.compiler, *build.flags, *build.include_flags, *sources)
-    words = (*words, "-o", str(made), *build.libraries)
-    cache.try_once(str(made), lambda: _compile(place, build, words, made))
-    return made
-
-
-def _compile(place: PreparedEnvironment, build: Build, words: Argv, made: Path) -> None:
-    if made.exists():
-        return
-    outcome = place.run(words, Program(argv=(), limit_seconds=build.limit_seconds))
-    if not made.exists():
-        said = outcome.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        why = " ".join(said) or str(outcome.end)
-        raise MeasureError(f"{place.label}: {build.source} cannot be compiled: {why}")
 
 
 def _check_mpi_program(place: PreparedEnvironment, program: Program, binary: Path) -> None:

@@ -6,7 +6,8 @@ Standard library only, Python 3.8 or newer. Versions are not parsed: each entry 
 output, and in "fails" the error message if it did not work ("" if it did).
   compilers  name, path, language, says, fails, openmp (built and ran a program with OpenMP)
   mpis       compiler, mpirun, shows (the command that the wrapper stands for), says, fails, cxx
-             (the C++ compiler, if it made a program)
+             (the C++ compiler, if it made a program), cxx_calls and cxx_says, if it is known what
+             that one calls: the compiler with flags, and its version
   libraries  path, says, fails, symbol, integer_bytes: BLAS, opened by open_blas.py in a child
   tools      name, path, says or loads (libraries), fails; "torch", "numpy", "cupy": a Python that
              has this package
@@ -30,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from kept_trials import KeptTrials, paths_in
+from mpi_wrappers import called, shown_by
 from program_output import MAX_SAID, all_of_output_of, complaint, output_of
 
 AT_ONCE = 4
@@ -214,7 +216,7 @@ def mpi_parts(paths: list[Path]) -> list[tuple[str, str, str]]:
 
 
 def mpi(
-    path: str, mpirun: str, cxx: str, shows: str, folder: Path
+    path: str, mpirun: str, cxx: str, shows: str, cxx_shows: str, folder: Path
 ) -> tuple[dict[str, Any], list[str]]:
     """What is to be known of it, and the files that it took if all of it worked."""
     says = output_of(mpirun, "--version")[1] if mpirun else ""
@@ -225,6 +227,7 @@ def mpi(
     cxx_took = builds_cxx(cxx, folder) if cxx else None
     entry = {"compiler": path, "mpirun": mpirun, "shows": shows, "says": says}
     entry = dict(entry, cxx="" if cxx_took is None else cxx, fails=complaint(code, built))
+    entry.update({} if cxx_took is None else called(cxx, cxx_shows))
     if not took or cxx_took == [] or (cxx and cxx_took is None):
         return entry, []
     return entry, [*took, *(cxx_took or ()), *([mpirun] if mpirun else ())]
@@ -345,9 +348,9 @@ def tried(deps: str, folder: Path, kept: KeptTrials) -> dict[str, Any]:
         return dict(kept.answer(key, lambda: compiler(path, language, folder)))
 
     def with_mpi(path: str, mpirun: str, cxx: str) -> dict[str, Any]:
-        shows = output_of(path, "-show")[1]
-        key = "\n".join((path, mpirun, cxx, shows))
-        return dict(kept.answer(key, lambda: mpi(path, mpirun, cxx, shows, folder)))
+        shows, cxx_shows = output_of(path, "-show")[1], shown_by(cxx)
+        key = "\n".join((path, mpirun, cxx, shows, cxx_shows))
+        return dict(kept.answer(key, lambda: mpi(path, mpirun, cxx, shows, cxx_shows, folder)))
 
     def multiplied(path: Path) -> dict[str, Any]:
         return dict(kept.answer(f"BLAS {path}", lambda: library(path)))
