@@ -27,11 +27,15 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """Upper bound of numbers of a panel: (level of the x axis, value) pairs."""
+    """Upper bound of numbers of a panel: (level of the x axis, value) pairs.
+
+    free_below: a level below which nothing can reach its height, so that its name may be there.
+    """
 
     label: str
     kind: str
     points: tuple[tuple[str, float], ...]
+    free_below: str = ""
 
     @property
     def flat(self) -> bool:

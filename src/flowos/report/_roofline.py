@@ -137,4 +137,9 @@ def _ceiling(roofline: Roofline, roof: Roof) -> Ceiling:
     corners = [(x, x * roofline.memory.rate) for x in slope]
     corners += [(ridge, roof.rate), (right, roof.rate)]
     points = tuple((f"{x:.6g}", value) for x, value in corners)
-    return Ceiling(label=f"{roof.label}{_doubt(roof)}", kind="measured", points=points)
+    return Ceiling(
+        label=f"{roof.label}{_doubt(roof)}",
+        kind="measured",
+        points=points,
+        free_below=f"{ridge:.6g}",
+    )

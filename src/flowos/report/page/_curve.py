@@ -17,7 +17,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 62.0, 16.0, 34.0, 50.0
 _OFF_THE_SCALE = 4.0
 _LABEL_GAP = 19.0
 _STEP_ROOM = 110.0
-_WIDEST_CHARACTER = 9.6
+_WIDEST_CHARACTER, _USUAL_CHARACTER = 9.6, 7.6
 """On narrow pages, where text is drawn larger."""
 
 
@@ -203,12 +203,26 @@ def _ceilings(panel: Panel, frame: CurveFrame) -> Markup:
     heights = [frame.y.at(c.points[-1][1]) - 6 for c in labelled]
     places = apart(heights, _LABEL_GAP, _TOP - 14, HEIGHT - _BOTTOM - 6)
     for each, at in zip(labelled, places, strict=True):
-        kind = "nominal " if each.kind == "nominal" else ""
-        words = f"{kind}ceiling {frame.scale.number(each.points[-1][1])}"
-        named = f"{each.label} {words}".strip()
         end = values((None, each.points[-1][1]))
-        parts.append(text(people(named), WIDTH - _RIGHT, at, "end", "halo", end))
+        parts.append(text(*_named(each, frame, at), "end", "halo", end))
     return join(*parts)
+
+
+def _named(each: Ceiling, frame: CurveFrame, at: float) -> tuple[str, float, float]:
+    """Words, and where they end: left of its corner if there is room, else above its right end."""
+    number = people(frame.scale.number(each.points[-1][1]))
+    if each.free_below:
+        words = f"{each.label} {number}"
+        end = frame.x.at(float(each.free_below)) - 6
+        if fits_before(end, words):
+            return words, end, at + 10
+    kind = "nominal " if each.kind == "nominal" else ""
+    return f"{each.label} {kind}ceiling {number}".strip(), WIDTH - _RIGHT, at
+
+
+def fits_before(end: float, words: str) -> bool:
+    """Is there room for the words in a plot, if they end there? Also on a narrow page."""
+    return end - _LEFT > _USUAL_CHARACTER * len(words)
 
 
 def _ceiling(each: Ceiling, frame: CurveFrame) -> Markup:

@@ -4,11 +4,11 @@ from flowos.model import Roofline
 from flowos.report._panels import Panel
 from flowos.report._roofline import WIDER, limits_of
 from flowos.report._units import number
-from flowos.report.page._curve import curve, frame_of, values
-from flowos.report.page._marks import WIDTH, people, text
+from flowos.report.page._curve import curve, fits_before, frame_of, values
+from flowos.report.page._marks import people, text
 from flowos.report.page._markup import Markup
 
-_ABOVE = 8.0
+_ASIDE = 8.0
 
 
 def roofline_curve(roofline: Roofline, panel: Panel, name: str) -> Markup:
@@ -18,10 +18,12 @@ def roofline_curve(roofline: Roofline, panel: Panel, name: str) -> Markup:
     low = min([*kernels, left * roofline.memory.rate]) / WIDER
     high = max([*kernels, roofline.arithmetic[0].rate]) * WIDER
     frame = frame_of(panel, (left, right), (low, high))
-    at = min(roofline.ridge(roof) for roof in roofline.arithmetic) / WIDER
-    at = max(at, left)
-    rate = at * roofline.memory.rate
-    x, y = frame.x.at(at), frame.y.at(rate)
-    place = (x, y - _ABOVE, "end") if x > WIDTH / 2 else (x + _ABOVE, y + 2 * _ABOVE, "start")
-    words = f"memory {number(roofline.memory.rate, 'byte/s')}"
-    return curve(panel, name, frame, text(people(words), *place, "halo", values((at, rate))))
+    rate = roofline.memory.rate
+    words = people(f"memory {number(rate, 'byte/s')}")
+    at = max(min(roofline.ridge(roof) for roof in roofline.arithmetic) / WIDER**2, left)
+    x, y = frame.x.at(at), frame.y.at(at * rate)
+    if fits_before(x - _ASIDE, words):  # above the slope, where nothing can be
+        memory = text(words, x - _ASIDE, y, "end", "halo", values((None, at * rate)))
+    else:
+        memory = text(words, x + _ASIDE, y + 2 * _ASIDE, "start", "halo", values((at, at * rate)))
+    return curve(panel, name, frame, memory)
