@@ -272,82 +272,6 @@ def test_a_killed_writer_loses_nothing_that_was_kept(tmp_path: Path) -> None:
     assert len(rounds) - len(lines) <= 1, "at most the one that was kept but not yet printed"
 
 
-def test_a_file_that_may_not_grow_is_one_clear_line(tmp_path: Path) -> None:
-    file = tmp_path / "x.db"
-    open_store(str(file)).close()
-    limited = writer(file, "one", 100_000, "prlimit", "--fsize=200000")
-    _, complaint = limited.communicate(timeout=300)
-    last = complaint.strip().splitlines()[-1]
-    assert last.startswith(f"flowos.model._errors.StoreError: cannot keep a sample in {file}: ")
-    assert "the disk" in last
-    with open_store(str(file)) as store:
-        assert store.counts()["one"] > 0
-
-
-def in_own_mounts(script: str, folder: Path) -> tuple[str, ...]:
-    """A command prefix: first runs `script` with the folder as $0, in a mount namespace."""
-    space = ("unshare", "--user", "--map-root-user", "--mount")
-    return (*space, "sh", "-c", f'{script} && exec "$@"', str(folder))
-
-
-def read_only(folder: Path) -> tuple[str, ...]:
-    return in_own_mounts('mount --bind "$0" "$0" && mount -o remount,ro,bind "$0"', folder)
-
-
-def test_a_full_disk_is_one_clear_line_and_what_was_kept_stays(tmp_path: Path) -> None:
-    space = in_own_mounts('mount -t tmpfs -o size=400k full "$0"', tmp_path)
-    with writer(tmp_path / "x.db", "one", 100_000, *space) as full:
-        printed, complaint = full.communicate(timeout=300)
-    last = complaint.strip().splitlines()[-1]
-    assert last.endswith(
-        f"cannot keep a sample in {tmp_path / 'x.db'}: "
-        "the disk is full: free some space, or name another place"
-    )
-    assert len(printed.splitlines()) > 10
-
-
-def test_a_read_only_folder_is_one_clear_line(tmp_path: Path) -> None:
-    with writer(tmp_path / "data/x.db", "one", 1, *read_only(tmp_path)) as refused:
-        _, complaint = refused.communicate(timeout=300)
-    last = complaint.strip().splitlines()[-1]
-    assert last.endswith(
-        f"cannot make the folder of {tmp_path / 'data/x.db'}: "
-        "it cannot be written: name a place that can (--store FILE, or XDG_DATA_HOME)"
-    )
-
-
-READER = """
-import sys
-from flowos.store import open_store
-with open_store(sys.argv[1]) as store:
-    print(store.run("last").id)
-"""
-
-
-def test_runs_in_a_read_only_folder_can_still_be_read(tmp_path: Path) -> None:
-    folder = tmp_path / "data"
-    with open_store(str(folder / "x.db")) as store:
-        store.begin(a_run())
-    answer = subprocess.run(
-        [*read_only(folder), sys.executable, "-c", READER, str(folder / "x.db")],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert (answer.stdout, answer.stderr) == ("20261120-one\n", "")
-
-
-def test_writing_into_a_read_only_folder_is_one_clear_line(tmp_path: Path) -> None:
-    open_store(str(tmp_path / "data/x.db")).close()
-    with writer(tmp_path / "data/x.db", "one", 1, *read_only(tmp_path / "data")) as refused:
-        _, complaint = refused.communicate(timeout=300)
-    last = complaint.strip().splitlines()[-1]
-    assert last.endswith(
-        f"cannot keep the run in {tmp_path / 'data/x.db'}: "
-        "it cannot be written: name a place that can (--store FILE, or XDG_DATA_HOME)"
-    )
-
-
 def test_a_wrong_password_is_one_line_that_does_not_show_it(url: str) -> None:
     code = "import sys; from flowos.store import open_store; open_store(sys.argv[1])"
     wrong = url.replace(PASSWORD_IN_URL, "sesame-1234")
@@ -397,3 +321,42 @@ def test_a_connection_that_the_server_ended_is_made_anew(url: str) -> None:
 def test_a_path_that_cannot_be_looked_at_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"^cannot look for .*: .*File name too long"):
         open_store(str(tmp_path / f"{'x' * 300}.db"), make=False)
+
+
+def test_a_child_of_a_fork_opens_its_own(store: Store) -> None:
+    store.begin(a_run())
+    pid = os.fork()
+    if not pid:
+        try:
+            store.runs()
+        except StoreError as error:
+            os._exit(
+                0 if "opened before this process was forked: open it anew" in str(error) else 1
+            )
+        finally:
+            store.close()
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert store.runs() == (a_run(),)
+
+
+def test_a_lock_of_another_program_is_not_waited_for_without_an_end(url: str) -> None:
+    open_store(url).close()
+    locks = "BEGIN; LOCK TABLE flowos_runs IN ACCESS EXCLUSIVE MODE; SELECT 'locked';"
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([f"{binaries()}/psql", url, "-Atq"], **pipes) as other:
+        assert other.stdin
+        assert other.stdout
+        other.stdin.write(f"{locks}\n")
+        other.stdin.flush()
+        assert other.stdout.readline() == "locked\n"
+        with open_store(url, wait_seconds=0.5) as store:
+            with pytest.raises(StoreError, match="another program holds it"):
+                store.runs()
+            with pytest.raises(StoreError, match="another program holds it"):
+                store.begin(a_run())
+
+
+def test_a_server_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no server answers there: start it"):
+        open_store(f"postgresql:///x?host={tmp_path}")

@@ -134,6 +134,32 @@ def test_a_damaged_row_is_named_not_a_traceback(tmp_path: Path) -> None:
             store.run("last")
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE flowos_schema SET number = 'six'",
+        "DELETE FROM flowos_schema",
+    ],
+)
+def test_a_damaged_schema_is_one_line(damage: str, tmp_path: Path) -> None:
+    file = tmp_path / "x.db"
+    open_store(str(file)).close()
+    with closing(sqlite3.connect(file)) as raw:
+        raw.execute(damage)
+        raw.commit()
+    with pytest.raises(StoreError, match="is damaged: move it away, then a new one is made"):
+        open_store(str(file))
+
+
+def test_bodies_in_each_other_without_an_end_cannot_be_read(tmp_path: Path) -> None:
+    file = Path(shutil.copy(OLD, tmp_path / "x.db"))
+    with open_store(str(file)) as store, closing(sqlite3.connect(file)) as raw:
+        raw.execute("UPDATE flowos_runs SET body = ?", ("[" * 100_000,))
+        raw.commit()
+        with pytest.raises(StoreError, match="holds what cannot be read"):
+            store.run("last")
+
+
 def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
     file = tmp_path / "letter.txt"
     file.write_text("Dear Ada, this is a letter and no database. " * 40)

@@ -1,6 +1,7 @@
 """Progress of long work: one line that is rewritten on a terminal, a line per case elsewhere."""
 
 import argparse
+import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ class Live:
         self._out = out
         self._quiet = quiet
         self._verbose = verbose
-        self._rewrites = out.isatty() and not quiet
+        self._rewrites = out.isatty() and os.environ.get("TERM") != "dumb" and not quiet
         self._shown = ("", "")
         self._last = ""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from flowos.engine.launch._init_program import cache_folder
+from flowos._user_folders import cache_folder
 from flowos.engine.results._value_digest import Digester, NoDigest
 from flowos.model import ChosenEngines, EnginePlan, EngineSite, SiteNote, from_plain, to_plain
 from flowos.plan import Engines, TriedEngines, next_engines, planned

@@ -54,6 +54,8 @@ def file_layer(text: str, file: str) -> SettingsLayer:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(_syntax(str(error), text, file)) from None
+    except RecursionError:
+        raise SettingsError(f"{file}: values are nested too deeply in each other") from None
     lines = _lines_of_keys(text)
     return SettingsLayer(raw, {path: _at(path, lines, file) for path, _ in _walk(raw)})
 
@@ -185,7 +187,7 @@ def _value(path: KeyPath, word: str) -> object:
         return word
     try:
         return tomllib.loads(f"value = {word}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return word  # refused where something else is expected
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
+from flowos._user_folders import expanded
 from flowos.drivers.images import skopeo, squashfs
 from flowos.engine import here, remove_tree, utc_of
 from flowos.model import Argv, EnvironmentRefused, ImageConfig, OnProgress, Progress
@@ -368,7 +369,7 @@ def _kind(source: str) -> str:
 def _recorded(source: str) -> str:
     """The source as it is recorded: a file by its absolute path."""
     is_reference = source.startswith(skopeo.SCHEME)
-    return source if is_reference else str(Path(source).expanduser().absolute())
+    return source if is_reference else str(expanded(source).absolute())
 
 
 def _architecture_of(digest: str, url: str | None) -> str:

@@ -9,6 +9,7 @@ from os.path import isfile, lexists
 from pathlib import Path
 from stat import S_ISREG
 
+from flowos._user_folders import HomeFolderError, config_folder
 from flowos.model import (
     Flow,
     Settings,
@@ -33,7 +34,7 @@ def settings_files() -> tuple[Path, ...]:
     if named := os.environ.get("FLOWOS_CONFIG", ""):
         _check_named(Path(named))
         return (Path(named),)
-    return tuple(file for file in (_own_file(), Path(NAME)) if _is_there(file))
+    return tuple(file for file in (*_own_file(), Path(NAME)) if _is_there(file))
 
 
 def settings_names() -> str:
@@ -110,7 +111,9 @@ def _may_need_fpgas(task: Task) -> bool:
     return in_verilog or any(each.devices for each in task.needs.choices)
 
 
-def _own_file() -> Path:
-    config = os.environ.get("XDG_CONFIG_HOME", "")
-    base = Path(config) if config.startswith("/") else Path("~/.config").expanduser()
-    return base / "flowos" / NAME
+def _own_file() -> tuple[Path, ...]:
+    """() without a home folder."""
+    try:
+        return (config_folder() / NAME,)
+    except HomeFolderError:
+        return ()

@@ -69,7 +69,7 @@ def as_csr(given: object, *, lower: bool = False, symmetrize: bool = False) -> C
 
 
 def _csr_in(given: Any, lower: bool) -> Csr:
-    if not hasattr(given, "tocsr"):
+    if not (hasattr(given, "tocsr") and hasattr(given, "shape")):
         raise SolveError(
             f"A={brief_repr(given)}: expected a sparse matrix; of a dense one take "
             "scipy.sparse.csr_array(A)"
@@ -79,7 +79,7 @@ def _csr_in(given: Any, lower: bool) -> Csr:
         raise SolveError(f"A has shape {shape}: it must be square")
     if not shape[0]:
         raise SolveError("A is empty")
-    rows = given.T if given.format == "csc" and not lower else given.tocsr()
+    rows = given.T if _is_by_columns(given) and not lower else given.tocsr()
     if rows.data.dtype.kind not in "biuf":
         raise SolveError(f"A holds {rows.data.dtype}: expected real numbers")
     rows = _tidied(rows, shape[0])
@@ -91,6 +91,11 @@ def _csr_in(given: Any, lower: bool) -> Csr:
         indices=np.ascontiguousarray(rows.indices[:entries], index),
         indptr=np.ascontiguousarray(rows.indptr, index),
     )
+
+
+def _is_by_columns(given: Any) -> bool:
+    """What is no matrix of SciPy's need not say its format; it says how it becomes rows."""
+    return getattr(given, "format", None) == "csc"
 
 
 def _tidied(rows: Any, count: int) -> Any:

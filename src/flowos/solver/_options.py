@@ -110,6 +110,6 @@ def is_number(given: object, max_: float) -> bool:
     """0 to `max_`."""
     try:
         number = float(given)  # type: ignore[arg-type]  # that is asked here
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         return False
     return not isinstance(given, str) and isfinite(number) and 0 <= number <= max_

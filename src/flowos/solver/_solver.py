@@ -5,6 +5,8 @@ a multigrid cycle. The answer is the same, bit for bit, whatever the number of t
 and the kind of x86-64; and the MPI program gives it, too, whatever the number of ranks.
 """
 
+import os
+import weakref
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -35,6 +37,10 @@ Callback: TypeAlias = Callable[[int, float], object]
 
 _MAX_ITERATIONS = 2**62
 _LARGEST = 1.7e308
+_TORN = (
+    "Solver: it was busy in another thread when this process was forked, and what it holds is half "
+    "changed; make one here"
+)
 
 WHY: dict[Reason, str] = {
     "converged": "converged",
@@ -179,7 +185,8 @@ class Solver:
         matrix = as_csr(A, lower=chosen.lower, symmetrize=chosen.symmetrize)
         self._rows = matrix.shape[0]
         self._native = Native(matrix.indptr, matrix.indices, matrix.data, chosen.settings)
-        self._turn, self._at_work = Lock(), 0
+        self._turn, self._at_work, self._is_torn = Lock(), 0, False
+        _solvers.add(self)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -257,12 +264,30 @@ class Solver:
         """Other threads wait for their turn; from within a turn nothing can be asked."""
         if self._at_work == get_ident():
             raise SolveError("Solver: its callback cannot call it; it is busy")
+        if self._is_torn:
+            raise SolveError(_TORN)
         with self._turn:
             self._at_work = get_ident()
             try:
                 yield
             finally:
                 self._at_work = 0
+
+    def _forked(self) -> None:
+        """In a child: a solve under way in a thread that is not here will never end."""
+        if self._turn.locked() and self._at_work != get_ident():
+            self._turn, self._is_torn = Lock(), True
+
+
+_solvers: "weakref.WeakSet[Solver]" = weakref.WeakSet()
+
+
+def _in_child() -> None:
+    for solver in list(_solvers):
+        solver._forked()
+
+
+os.register_at_fork(after_in_child=_in_child)
 
 
 @with_keywords(SolverKeywords, SolverOptions)
@@ -293,7 +318,13 @@ def solve(
 
 def vector(name: str, given: ArrayLike, rows: int) -> Vector:
     """Finite real numbers, (rows,). Raises SolveError for anything else."""
-    array = np.asarray(given)
+    try:
+        array = np.asarray(given)
+    except Exception as why:  # rows of different lengths, a tensor with a gradient: as it likes
+        raise SolveError(
+            f"{name}={brief_repr(given)}: expected ({rows},) real numbers; NumPy makes no array "
+            f"of it: {' '.join(str(why).split())}"
+        ) from None
     if array.dtype.kind not in "biuf":
         raise SolveError(f"{name} holds {array.dtype}: expected real numbers")
     if array.shape not in ((rows,), (rows, 1)):

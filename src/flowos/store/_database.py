@@ -64,12 +64,14 @@ _REMEDIES = (
         "does not exist",
         "the server does not know this database or user: create it, or mend the URL",
     ),
+    ("is the server running", "no server answers there: start it, or mend the URL"),
     ("connection refused", "no server answers there: start it, or mend the URL"),
     ("failed to resolve host", "the host is unknown: mend the URL"),
     ("no such file or directory", f"a part of this path cannot be made: {_ELSEWHERE}"),
     ("not a directory", "a part of this path is a file: name another place"),
     ("permission denied for", "this user may not: ask for the right to create tables there"),
     ("permission denied", f"this user may not write there: {_ELSEWHERE}"),
+    ("lock timeout", "another program holds it: end that program, or try again"),
     ("timeout", "the server did not answer in time: see whether it can be reached"),
 )
 

@@ -1,8 +1,9 @@
 """Paths of the user's files, and whether a file is on a network file system."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
+
+from flowos._user_folders import data_folder
 
 _NETWORK = (
     "nfs",
@@ -21,9 +22,7 @@ _NETWORK = (
 
 def default_file() -> Path:
     """$XDG_DATA_HOME/flowos/flowos.db, or ~/.local/share/flowos/flowos.db."""
-    data = os.environ.get("XDG_DATA_HOME", "")
-    base = Path(data) if data.startswith("/") else Path.home() / ".local/share"
-    return base / "flowos/flowos.db"
+    return data_folder() / "flowos.db"
 
 
 def lies_on_network(file: Path) -> bool:

@@ -92,11 +92,13 @@ NEWEST = len(STEPS)
 
 
 def schema_number(database: Database) -> int:
-    """The schema of this database; 0 if it has no tables of ours."""
+    """The schema of this database; 0 if it has no tables of ours. Raises StoreError."""
     if not database.has_table("flowos_schema"):
         return 0
     ((number,),) = database.rows("SELECT max(number) FROM flowos_schema")
-    return number or 0
+    if not isinstance(number, int):
+        raise StoreError(f"{database.place} is damaged: move it away, then a new one is made")
+    return number
 
 
 def check_not_newer(number: int, place: str) -> None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from flowos._user_folders import expanded
 from flowos.model import StoreError
 from flowos.store._database import Database, translated
 from flowos.store._files import default_file
@@ -25,7 +26,7 @@ def read_url(given: str | None) -> Path | str | None:
                 f"store {given!r:.120}: expected the path of an SQLite file (./NAME), or a URL, "
                 "such as postgresql://HOST/NAME"
             )
-        return Path(given).expanduser().absolute()
+        return expanded(given).absolute()
     if kind in _POSTGRESQL:
         return f"postgresql://{rest}"
     if kind not in _SQLITE:

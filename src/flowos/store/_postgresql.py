@@ -42,7 +42,11 @@ class PostgresqlServer:
             )
         self.errors: tuple[type[Exception], ...] = (psycopg.Error,)
         self.secrets = tuple(str(value) for name, value in parts.items() if "pass" in name)
-        self._to = make_conninfo(url, connect_timeout=math.ceil(wait_seconds))
+        seconds = math.ceil(wait_seconds)
+        self._to = make_conninfo(
+            url, connect_timeout=seconds, tcp_user_timeout=1000 * seconds, keepalives_idle=seconds
+        )
+        self._lock_timeout = f"SET lock_timeout = '{seconds}s'"
         self._turn = RLock()
         self._connection: Connection | None = None
 
@@ -57,6 +61,7 @@ class PostgresqlServer:
                 self.close()
         if self._connection is None:
             self._connection = connect(self._to, autocommit=True)
+            self._connection.execute(self._lock_timeout.encode())
         return self._connection
 
     def rows(self, query: str, values: Values = NO_VALUES) -> list[Row]:

@@ -6,6 +6,7 @@ clock: callers pass time stamps.
 """
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -48,7 +49,8 @@ class Store:
     def __init__(self, database: Database, *, is_new: bool = False) -> None:
         self.is_new = is_new
         self.place = database.place
-        self._database = database
+        self._opened = database
+        self._pid = os.getpid()
 
     def __repr__(self) -> str:
         return f"Store({self.place!r})"
@@ -66,7 +68,8 @@ class Store:
 
     def close(self) -> None:
         """Close the database; closing twice is no error."""
-        self._database.close()
+        if os.getpid() == self._pid:  # else it is the parent's
+            self._opened.close()
 
     def begin(self, run: Run) -> None:
         """Store a run that starts. Its id must be new."""
@@ -233,6 +236,14 @@ class Store:
             raise StoreError(f"run {ref!r} fits {len(found)} runs ({several}): write more of it")
         return found[0]
 
+    @property
+    def _database(self) -> Database:
+        if os.getpid() != self._pid:
+            raise StoreError(
+                f"{self.place} was opened before this process was forked: open it anew"
+            )
+        return self._opened
+
     def _make_ready(self) -> None:
         with self._translated("open"):
             number = schema_number(self._database)
@@ -260,7 +271,7 @@ class Store:
     def _read(self, noun: type[T], body: str) -> T:
         try:
             return from_plain(noun, json.loads(body))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise StoreError(f"{self.place} holds what cannot be read: {error}") from None
 
 

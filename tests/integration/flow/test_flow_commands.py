@@ -325,14 +325,6 @@ def test_a_cache_that_cannot_be_made_fails_the_task_and_names_the_variable(
         s.run()
 
 
-def test_the_cache_is_in_the_home_folder_without_a_name_of_its_own(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert _commands._made_folder() == tmp_path / ".cache" / "flowos" / "made"
-
-
 def test_a_failing_command_ends_the_other_commands_of_its_run() -> None:
     seconds = f"300.{os.getpid()}"  # as no other process of this machine
     sleep = fo.command(["sleep", seconds])

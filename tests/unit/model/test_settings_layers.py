@@ -98,6 +98,13 @@ def test_a_mistake_is_told_with_where_it_was_made() -> None:
     assert mistake(file_layer('"zoé" = 1', "b")).startswith("b: 'zoé': no such key")
 
 
+def test_values_in_each_other_without_an_end_are_refused() -> None:
+    with pytest.raises(SettingsError, match=r"^b: values are nested too deeply in each other"):
+        file_layer(f"pools = {'[' * 100_000}", "b")
+    options = options_layer([f"pools.hpc.nodes={'[' * 100_000}"])
+    assert "int expected" in mistake(OWN, options)
+
+
 @pytest.mark.parametrize("option", ["pools.local.cores", "=2", ""])
 def test_an_option_is_a_key_and_a_value(option: str) -> None:
     with pytest.raises(SettingsError, match=f"^--set {option}: expected KEY=VALUE, as pools"):

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
-from flowos.engine.launch._init_program import cache_folder
+from flowos._user_folders import cache_folder
 from flowos.model import NoRetry
 
 __flowos_frames__ = True

@@ -5,11 +5,12 @@ import os
 import threading
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Any
 
+from flowos._user_folders import HomeFolderError, cache_folder
 from flowos.engine.bodies._kept import CompileFailed
-from flowos.engine.launch._init_program import cache_folder
 from flowos.model import EngineMissing, SourceCode, counted, first_error
 
 __flowos_frames__ = True
@@ -76,7 +77,8 @@ class OpenClEngine:
 
 
 def _pyopencl() -> Any:
-    os.environ.setdefault("POCL_CACHE_DIR", str(cache_folder() / "pocl"))
+    with suppress(HomeFolderError):
+        os.environ.setdefault("POCL_CACHE_DIR", str(cache_folder() / "pocl"))
     try:
         import pyopencl
     except ImportError as error:

@@ -7,7 +7,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from flowos.engine.launch._init_program import cache_folder
+from flowos._user_folders import cache_folder
 
 
 def cached(kind: str, key: str) -> Any:
@@ -23,8 +23,8 @@ def keep(kind: str, key: str, value: object) -> None:
     """Replace it as a whole. A cache that cannot be written costs time, nothing else."""
     import tempfile  # takes long, and most starts find what they look for
 
-    file = _file(kind, key)
     with contextlib.suppress(OSError):
+        file = _file(kind, key)
         file.parent.mkdir(parents=True, exist_ok=True)
         handle, beside = tempfile.mkstemp(prefix=".", dir=file.parent)
         try:

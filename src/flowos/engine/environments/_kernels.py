@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from flowos._dataclasses import replace
+from flowos._user_folders import data_folder
 from flowos.drivers import BOOTING
 from flowos.engine.launch._private_dirs import ON_DISK, own_folder
 from flowos.engine.launch._session import LaunchSession
@@ -25,9 +26,7 @@ _PROGRAM, _FILE = 0o100755, 0o100644
 
 def kernels_folder() -> Path:
     """It need not be there."""
-    data = os.environ.get("XDG_DATA_HOME", "")
-    base = Path(data) if data.startswith("/") else Path.home() / ".local/share"
-    return base / "flowos/kernels"
+    return data_folder() / "kernels"
 
 
 def kernels() -> tuple[LinuxKernel, ...]:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from flowos._user_folders import cache_folder
 from flowos.engine._node import Node
 from flowos.engine.flow._bound import device_variables, is_bound, with_attempt, with_threads
 from flowos.engine.flow._failures import refused, remedy_of, reworded
@@ -124,7 +125,7 @@ class CommandLane:
     def _once(
         self, step: Step, command: Command, given: Mapping[str, object]
     ) -> tuple[object, ...]:
-        made = _made_folder() / plain_name(self._once_key(command))
+        made = cache_folder() / "made" / plain_name(self._once_key(command))
         files = tuple(made / p.name for p in step.task.outputs)
         if all(f.exists() for f in files):
             return files
@@ -355,12 +356,6 @@ def _ending(outcome: Outcome) -> str:
             return f"was not reached, its launcher failed: {reason}"
         case Lost(reason):
             return f"is lost: {reason}"
-
-
-def _made_folder() -> Path:
-    cache = os.environ.get("XDG_CACHE_HOME") or ""
-    base = Path(cache) if Path(cache).is_absolute() else Path.home() / ".cache"
-    return base / "flowos" / "made"
 
 
 def _beside(made: Path) -> Path:

@@ -1,9 +1,11 @@
 """Where flowos-init is: in the wheel, or compiled here once for this machine."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
+from flowos._user_folders import HomeFolderError, cache_folder
 from flowos.engine._ask import ask
 from flowos.model import LaunchFailed
 
@@ -23,7 +25,10 @@ def find_init(session: Callable[[], Path]) -> Path:
     if shipped.exists() and runs(shipped):
         return shipped
     name = f"flowos-init-{os.uname().machine}-{digest_of(_IN_PACKAGE)}"
-    return find_or_compile(_IN_PACKAGE, (cache_folder() / "init" / name, session() / name))
+    places = [session() / name]
+    with suppress(HomeFolderError):
+        places.insert(0, cache_folder() / "init" / name)
+    return find_or_compile(_IN_PACKAGE, places)
 
 
 def link_or_copy(program: Path, place: Path) -> None:
@@ -48,13 +53,6 @@ def digest_of(sources: Path) -> str:
     return f"{checks:08x}"
 
 
-def cache_folder() -> Path:
-    """This user's cache folder for FlowOS; it need not exist."""
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(given) if given.startswith("/") else Path("~/.cache").expanduser()
-    return base / "flowos"
-
-
 def runs(program: Path) -> bool:
     try:
         said = ask([program, "--version"], seconds=_ASK_SECONDS)
@@ -63,7 +61,7 @@ def runs(program: Path) -> bool:
     return said.stdout.startswith(b"flowos-init ")
 
 
-def find_or_compile(sources: Path, places: tuple[Path, ...]) -> Path:
+def find_or_compile(sources: Path, places: Iterable[Path]) -> Path:
     """The first of `places` that holds a program that runs, or can be made to from that folder."""
     complaint = ""
     for place in places:

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from flowos._user_folders import cache_folder
 from flowos.engine.flow._inside import Surroundings
 from flowos.engine.flow._sites import SiteFunction
 from flowos.engine.flow._usage import SliceUsage
-from flowos.engine.launch._init_program import cache_folder
 from flowos.engine.ray._ray_values import InRay
 from flowos.engine.results._call_key import CallKey
 from flowos.engine.results._file_digest import digest_if_there

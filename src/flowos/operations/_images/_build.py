@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from flowos._user_folders import expanded
 from flowos.drivers.images import apptainer, apt, buildah, charliecloud, dockerfile, mmdebstrap
 from flowos.engine import here
 from flowos.model import Argv, EnvironmentRefused, OnProgress, Pairs, UsageError
@@ -83,7 +84,7 @@ def recipe_at(
     bases: tuple[tuple[str, Path], ...] = (),
 ) -> Recipe:
     """The recipe in this file or folder. Raises EnvironmentRefused if there is none."""
-    path = path.expanduser().absolute()
+    path = expanded(path).absolute()
     file = next((path / name for name in _RECIPES if (path / name).is_file()), path)
     if not file.is_file():
         raise EnvironmentRefused(f"{path}: no recipe there ({' or '.join(_RECIPES)}, or a file)")

@@ -4,6 +4,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from flowos._user_folders import expanded
 from flowos.drivers.images import CONFIG
 from flowos.engine import here
 from flowos.model import EnvironmentRefused, FlowosError, Image
@@ -18,7 +19,7 @@ def resolve_image(name: str, *, digest: bool = True) -> Image:
 
     digest: of what lies at a path; of an image in the library it is always known.
     """
-    path = Path(name).expanduser()
+    path = expanded(name)
     if path.exists():
         _check_path(name, path)
         return here().image_at(path, digest=digest)

@@ -1,0 +1,84 @@
+"""A store on a full disk, in a read-only folder, or that may not grow: one clear line."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from flowos.store import open_store
+from tests.integration.test_store import a_run, writer
+
+
+def test_a_file_that_may_not_grow_is_one_clear_line(tmp_path: Path) -> None:
+    file = tmp_path / "x.db"
+    open_store(str(file)).close()
+    limited = writer(file, "one", 100_000, "prlimit", "--fsize=200000")
+    _, complaint = limited.communicate(timeout=300)
+    last = complaint.strip().splitlines()[-1]
+    assert last.startswith(f"flowos.model._errors.StoreError: cannot keep a sample in {file}: ")
+    assert "the disk" in last
+    with open_store(str(file)) as store:
+        assert store.counts()["one"] > 0
+
+
+def in_own_mounts(script: str, folder: Path) -> tuple[str, ...]:
+    """A command prefix: first runs `script` with the folder as $0, in a mount namespace."""
+    space = ("unshare", "--user", "--map-root-user", "--mount")
+    return (*space, "sh", "-c", f'{script} && exec "$@"', str(folder))
+
+
+def read_only(folder: Path) -> tuple[str, ...]:
+    return in_own_mounts('mount --bind "$0" "$0" && mount -o remount,ro,bind "$0"', folder)
+
+
+def test_a_full_disk_is_one_clear_line_and_what_was_kept_stays(tmp_path: Path) -> None:
+    space = in_own_mounts('mount -t tmpfs -o size=400k full "$0"', tmp_path)
+    with writer(tmp_path / "x.db", "one", 100_000, *space) as full:
+        printed, complaint = full.communicate(timeout=300)
+    last = complaint.strip().splitlines()[-1]
+    assert last.endswith(
+        f"cannot keep a sample in {tmp_path / 'x.db'}: "
+        "the disk is full: free some space, or name another place"
+    )
+    assert len(printed.splitlines()) > 10
+
+
+def test_a_read_only_folder_is_one_clear_line(tmp_path: Path) -> None:
+    with writer(tmp_path / "data/x.db", "one", 1, *read_only(tmp_path)) as refused:
+        _, complaint = refused.communicate(timeout=300)
+    last = complaint.strip().splitlines()[-1]
+    assert last.endswith(
+        f"cannot make the folder of {tmp_path / 'data/x.db'}: "
+        "it cannot be written: name a place that can (--store FILE, or XDG_DATA_HOME)"
+    )
+
+
+READER = """
+import sys
+from flowos.store import open_store
+with open_store(sys.argv[1]) as store:
+    print(store.run("last").id)
+"""
+
+
+def test_runs_in_a_read_only_folder_can_still_be_read(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with open_store(str(folder / "x.db")) as store:
+        store.begin(a_run())
+    answer = subprocess.run(
+        [*read_only(folder), sys.executable, "-c", READER, str(folder / "x.db")],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert (answer.stdout, answer.stderr) == ("20261120-one\n", "")
+
+
+def test_writing_into_a_read_only_folder_is_one_clear_line(tmp_path: Path) -> None:
+    open_store(str(tmp_path / "data/x.db")).close()
+    with writer(tmp_path / "data/x.db", "one", 1, *read_only(tmp_path / "data")) as refused:
+        _, complaint = refused.communicate(timeout=300)
+    last = complaint.strip().splitlines()[-1]
+    assert last.endswith(
+        f"cannot keep the run in {tmp_path / 'data/x.db'}: "
+        "it cannot be written: name a place that can (--store FILE, or XDG_DATA_HOME)"
+    )
