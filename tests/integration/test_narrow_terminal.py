@@ -77,6 +77,12 @@ def test_the_variable_columns_does_not_count_in_a_pipe(
     assert max(map(len, capsys.readouterr().out.splitlines())) > 90
 
 
+def test_a_solution_and_its_curve_are_as_wide_as_the_terminal() -> None:
+    shown = on_terminal(50, "solve", "poisson:12x12x12", "--quiet")
+    assert max(map(len, shown)) == 50
+    assert shown[-2].endswith("-" * 43)
+
+
 def test_caches_are_listed_in_lines_of_the_terminal(tmp_path: Path) -> None:
     source, cache = tmp_path / "a folder of samples", tmp_path / "cache"
     source.mkdir()

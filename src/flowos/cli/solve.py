@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flowos.cli._live import add_quiet, on_a_terminal
-from flowos.cli._output import print_json
+from flowos.cli._output import print_folded, print_json, text_width
 from flowos.cli._shared import add_json, positive, top_command
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _show_planned(planned: "SolvePlan", as_json: bool) -> None:
     if as_json:
         print_json(planned)
         return
-    print(
+    print_folded(
         f"{planned.system}: {planned.rows} rows, {planned.entries} entries, "
         f"right-hand side {planned.rhs}, to a residual of {planned.rtol:g}"
     )
@@ -189,8 +189,8 @@ def _show(done: "Solved", as_json: bool) -> None:
     if as_json:
         print_json(done)
         return
-    print(f"{done.planned.system}: {summary(done)}")
+    print_folded(f"{done.planned.system}: {summary(done)}")
     for what, words in facts(done):
-        print(f"  {what.lower()}: {words}")
+        print_folded(f"  {what.lower()}: {words}")
     print()
-    print(convergence_text(done.plot), end="")
+    print(convergence_text(done.plot, text_width(79)), end="")

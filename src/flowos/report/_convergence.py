@@ -7,7 +7,9 @@ from itertools import chain, count
 
 from flowos.report._units import digits
 
-_WIDTH, _MOST_ROWS = 72, 16
+_COLUMNS, _MOST_ROWS = 79, 16
+_BEFORE = 7
+"""Columns of a label and the axis."""
 _MOST_POINTS = 400
 
 Point = tuple[int, float]
@@ -38,12 +40,12 @@ class ConvergencePlot:
         return min(values + [self.goal] * (self.goal > 0)), max(values)
 
 
-def convergence_text(plot: ConvergencePlot) -> str:
+def convergence_text(plot: ConvergencePlot, columns: int = _COLUMNS) -> str:
     """The curve in ASCII, with its goal as a dashed line; empty if there is nothing to draw."""
     points = plot.drawn
     if not points:
         return ""
-    grid = _Grid.around(plot)
+    grid = _Grid.around(plot, max(columns - _BEFORE, 1))
     if plot.goal > 0:
         grid.dash(plot.goal)
     for step, value in points:
@@ -53,28 +55,30 @@ def convergence_text(plot: ConvergencePlot) -> str:
 
 
 class _Grid:
-    def __init__(self, top: int, decades: float, rows: int, first: int, last: int) -> None:
+    def __init__(
+        self, top: int, decades: float, rows: int, first: int, last: int, width: int
+    ) -> None:
         """top: exponent of the first row; each further row is `decades` decades lower."""
         self._top, self._decades = top, decades
-        self._first, self._last = first, last
-        self._cells = [[" "] * _WIDTH for _ in range(rows)]
+        self._first, self._last, self._width = first, last, width
+        self._cells = [[" "] * width for _ in range(rows)]
 
     @classmethod
-    def around(cls, plot: ConvergencePlot) -> "_Grid":
+    def around(cls, plot: ConvergencePlot, width: int) -> "_Grid":
         low, high = plot.ends
         top, bottom = math.ceil(math.log10(high)), math.floor(math.log10(low))
         span = max(1, top - bottom)
         decades = next(d for d in chain((0.5,), count(1)) if span <= d * _MOST_ROWS)
         rows = math.ceil(span / decades) + 1
-        return cls(top, decades, rows, plot.drawn[0][0], plot.drawn[-1][0])
+        return cls(top, decades, rows, plot.drawn[0][0], plot.drawn[-1][0], width)
 
     def dash(self, value: float) -> None:
         row = self._cells[self._row(value)]
         row[::2] = "-" * len(row[::2])
 
     def mark(self, step: int, value: float) -> None:
-        width = max(1, self._last - self._first)
-        column = round((step - self._first) / width * (_WIDTH - 1))
+        steps = max(1, self._last - self._first)
+        column = round((step - self._first) / steps * (self._width - 1))
         self._cells[self._row(value)][column] = "*"
 
     def lines(self, steps: str) -> Sequence[str]:
@@ -84,8 +88,8 @@ class _Grid:
         ]
         first = str(self._first)
         last = f"{self._last} {steps}" if self._last > self._first else steps
-        under = first + last.rjust(_WIDTH - len(first))
-        return (*rows, f"      +{'-' * _WIDTH}", f"       {under}")
+        under = first + last.rjust(self._width - len(first))
+        return (*rows, f"      +{'-' * self._width}", f"       {under}")
 
     def _row(self, value: float) -> int:
         return round((self._top - math.log10(value)) / self._decades)

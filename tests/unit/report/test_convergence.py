@@ -31,7 +31,8 @@ def test_the_terminal_shows_the_fall_the_goal_and_the_ends() -> None:
     assert rows[-1].startswith("1e-08 |")
     assert rows[-1].endswith("*")
     assert under.split() == ["1", "32", "iterations"]
-    assert max(map(len, convergence_text(FALL).splitlines())) <= 79
+    for columns in (79, 40):
+        assert max(map(len, convergence_text(FALL, columns).splitlines())) == columns
 
 
 @pytest.mark.parametrize(
