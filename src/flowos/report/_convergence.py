@@ -56,11 +56,13 @@ def convergence_text(plot: ConvergencePlot, columns: int = _COLUMNS) -> str:
 
 class _Grid:
     def __init__(
-        self, top: int, decades: float, rows: int, first: int, last: int, width: int
+        self, top: int, decades: float, rows: int, ends: tuple[int, int], width: int
     ) -> None:
-        """top: exponent of the first row; each further row is `decades` decades lower."""
+        """top: exponent of the first row; each further row is `decades` decades lower. ends: the
+        first and the last step.
+        """
         self._top, self._decades = top, decades
-        self._first, self._last, self._width = first, last, width
+        (self._first, self._last), self._width = ends, width
         self._cells = [[" "] * width for _ in range(rows)]
 
     @classmethod
@@ -70,7 +72,7 @@ class _Grid:
         span = max(1, top - bottom)
         decades = next(d for d in chain((0.5,), count(1)) if span <= d * _MOST_ROWS)
         rows = math.ceil(span / decades) + 1
-        return cls(top, decades, rows, plot.drawn[0][0], plot.drawn[-1][0], width)
+        return cls(top, decades, rows, (plot.drawn[0][0], plot.drawn[-1][0]), width)
 
     def dash(self, value: float) -> None:
         row = self._cells[self._row(value)]
