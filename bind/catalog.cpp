@@ -48,7 +48,8 @@ using Mask = nb::ndarray<nb::numpy, bool, nb::ndim<1>, nb::c_contig>;
 
 Catalog made(std::vector<FileName> groups, const std::vector<FileName>& names,
              const Numbers& group_of, const Numbers& sizes, const std::optional<Numbers>& labels,
-             const std::optional<Numbers>& offsets, std::vector<FileName> classes) {
+             const std::optional<Numbers>& offsets, std::vector<FileName> classes,
+             const FileName& state) {
   const std::size_t count = names.size();
   if (group_of.size() != count || sizes.size() != count || (labels && labels->size() != count) ||
       (offsets && offsets->size() != count)) {
@@ -56,6 +57,9 @@ Catalog made(std::vector<FileName> groups, const std::vector<FileName>& names,
   }
   Catalog catalog(offsets ? Catalog::Kind::tars : Catalog::Kind::named);
   catalog.set_classes(bytes_of(std::move(classes)));
+  if (!state.bytes.empty()) {
+    catalog.add_stamp({.path = state.bytes, .mtime_ns = 0, .size = -1, .settled = true});
+  }
   std::uint64_t bytes_of_names = 0;
   for (const FileName& name : names) bytes_of_names += name.bytes.size();
   catalog.reserve(count, bytes_of_names);
@@ -184,6 +188,14 @@ Catalog only(const Catalog& catalog, const Mask& mask) {
   return catalog.only(samples);
 }
 
+bool drop_replaced(const Catalog& catalog, const Catalog& before, std::int64_t listed_ns,
+                   const Path& root, Cache& cache, unsigned threads) {
+  const auto replaced = catalog.replaced_since(before, listed_ns, root, threads,
+                                               [&](auto sample) { return cache.has(sample); });
+  for (const std::uint64_t sample : replaced) cache.drop(sample);
+  return std::ranges::none_of(replaced, [&](auto sample) { return cache.has(sample); });
+}
+
 void check(const Catalog& catalog, std::uint64_t sample) {
   if (sample >= catalog.count()) throw std::out_of_range("no such sample");
 }
@@ -239,6 +251,27 @@ void bind_columns(nb::class_<Catalog>& catalog) {
       .def("offsets", &offsets, "(samples,), bytes within the file.");
 }
 
+// What is compared with what was listed or cached before.
+void bind_changes(nb::class_<Catalog>& catalog) {
+  catalog
+      .def("fingerprint", &Catalog::fingerprint, Unlocked(),
+           "Of all names, places and groups, not of sizes: the same samples in the same order.")
+      .def("cache_key", &Catalog::cache_key, Unlocked(),
+           "Of the fingerprint and the sizes and times of shards and arrays.")
+      .def("drop_replaced", &drop_replaced, "before"_a, "listed_ns"_a, "root"_a, "cache"_a,
+           "threads"_a = 32, Unlocked(),
+           "Removes from its cache what may be another sample than in a catalog of the same folder "
+           "from before, listed then. False: some of it cannot be removed.")
+      .def(
+          "still_holds",
+          [](const Catalog& its, const Path& root, unsigned threads) {
+            return its.still_holds(root, threads);
+          },
+          "root"_a, "threads"_a = 32, Unlocked(),
+          "Nothing was added, removed or renamed in any folder, no shard and no array written. "
+          "False also if that cannot be determined.");
+}
+
 void bind_listings(nb::class_<Catalog>& catalog) {
   catalog
       .def_static("list_folder", &list_folder, "root"_a, "threads"_a = 32, "found"_a = nb::none(),
@@ -280,10 +313,11 @@ void bind_catalog(nb::module_& m) {
                               "as of os.fsdecode.");
   catalog
       .def(nb::new_(&made), "groups"_a, "names"_a, "group_of"_a, "sizes"_a, "labels"_a = nb::none(),
-           "offsets"_a = nb::none(), "classes"_a = std::vector<FileName>(),
+           "offsets"_a = nb::none(), "classes"_a = std::vector<FileName>(), "state"_a = FileName{},
            "A catalog of given samples. sizes: bytes, -1 is unknown. labels: NO_LABEL is none. "
            "classes: the names of labels. offsets: samples are pieces of the files that the groups "
-           "name, and called GROUP:NAME. Raises ValueError if lengths or numbers do not fit.")
+           "name, and called GROUP:NAME. state: another one when bytes of any of them are; it goes "
+           "into the cache key. Raises ValueError if lengths or numbers do not fit.")
       .def("__len__", &Catalog::count)
       .def(
           "name",
@@ -292,21 +326,10 @@ void bind_catalog(nb::module_& m) {
             return FileName{its.name(sample)};
           },
           "sample"_a, "Its name: PATH, SHARD:KEY or ARRAY[NUMBER]. Raises IndexError.")
-      .def("fingerprint", &Catalog::fingerprint, Unlocked(),
-           "Of all names, places and groups, not of sizes: the same samples in the same order.")
-      .def("cache_key", &Catalog::cache_key, Unlocked(),
-           "Of the fingerprint and the sizes and times of shards and arrays.")
-      .def(
-          "still_holds",
-          [](const Catalog& its, const Path& root, unsigned threads) {
-            return its.still_holds(root, threads);
-          },
-          "root"_a, "threads"_a = 32, Unlocked(),
-          "Nothing was added, removed or renamed in any folder, no shard and no array written. "
-          "False also if that cannot be determined.")
       .def("serialized", &serialized, "As bytes, for parse().");
   catalog.attr("NO_LABEL") = Catalog::no_label;
   bind_columns(catalog);
+  bind_changes(catalog);
   bind_listings(catalog);
   bind_early(early);
 

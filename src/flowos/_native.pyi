@@ -123,9 +123,9 @@ class Catalog:
     What a data set holds: its samples in a fixed order. Names are str as of os.fsdecode.
     """
 
-    def __init__(self, groups: Sequence[str], names: Sequence[str], group_of: Sequence[int], sizes: Sequence[int], labels: Sequence[int] | None = None, offsets: Sequence[int] | None = None, classes: Sequence[str] = []) -> None:
+    def __init__(self, groups: Sequence[str], names: Sequence[str], group_of: Sequence[int], sizes: Sequence[int], labels: Sequence[int] | None = None, offsets: Sequence[int] | None = None, classes: Sequence[str] = [], state: str = '') -> None:
         """
-        A catalog of given samples. sizes: bytes, -1 is unknown. labels: NO_LABEL is none. classes: the names of labels. offsets: samples are pieces of the files that the groups name, and called GROUP:NAME. Raises ValueError if lengths or numbers do not fit.
+        A catalog of given samples. sizes: bytes, -1 is unknown. labels: NO_LABEL is none. classes: the names of labels. offsets: samples are pieces of the files that the groups name, and called GROUP:NAME. state: another one when bytes of any of them are; it goes into the cache key. Raises ValueError if lengths or numbers do not fit.
         """
 
     def __len__(self) -> int: ...
@@ -174,6 +174,11 @@ class Catalog:
     def cache_key(self) -> int:
         """
         Of the fingerprint and the sizes and times of shards and arrays.
+        """
+
+    def drop_replaced(self, before: Catalog, listed_ns: int, root: str | os.PathLike, cache: Cache, threads: int = 32) -> bool:
+        """
+        Removes from its cache what may be another sample than in a catalog of the same folder from before, listed then. False: some of it cannot be removed.
         """
 
     def still_holds(self, root: str | os.PathLike, threads: int = 32) -> bool:

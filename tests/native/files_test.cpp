@@ -212,6 +212,16 @@ void a_shard_that_was_written_since_it_was_listed_is_told() {
   CHECK(says(refusal(files, 1), "longer.tar:1 has changed"));
 }
 
+void a_shard_that_is_written_in_its_place_while_it_is_open_is_told() {
+  const Folder folder;
+  folder.write("x.tar", tar_member("1.jpg", "one") + tar_end());
+  folder.age(100);
+  const Files files = shards_of(folder, {"x.tar"});
+  CHECK(bytes_of(files, 0) == "one");
+  folder.write("x.tar", tar_member("1.jpg", "two") + tar_end());
+  CHECK(says(refusal(files, 0), "x.tar:1 has changed since the data set was listed (x.tar"));
+}
+
 void more_shards_than_descriptors_are_read_by_many_threads() {
   const Folder folder;
   std::vector<std::string> shards;
@@ -255,5 +265,6 @@ int main() {
   a_changed_file_is_told_where_its_size_is_known_and_taken_where_not();
   a_file_that_shrinks_while_it_is_read_is_told();
   a_shard_that_was_written_since_it_was_listed_is_told();
+  a_shard_that_is_written_in_its_place_while_it_is_open_is_told();
   more_shards_than_descriptors_are_read_by_many_threads();
 }

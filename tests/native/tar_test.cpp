@@ -169,6 +169,7 @@ void an_archive_needs_no_mark_of_its_end() {
   CHECK(listed(folder, member).count() == 1);
   CHECK(listed(folder, member.substr(0, 513)).count() == 1);  // nor the last padding
   CHECK(listed(folder, member + std::string(10240, '\0')).count() == 1);
+  CHECK(says(refusal(member.substr(0, 600)), "is cut off: it ends at byte 600"));
 }
 
 void what_is_wrong_with_a_shard_is_told() {

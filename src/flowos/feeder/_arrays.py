@@ -8,7 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from flowos.model import FeedError, brief_repr
+from flowos.feeder._one_line import one_line
+from flowos.feeder._source_options import Record
+from flowos.model import FeedError, SampleError, brief_repr
 
 Convert: TypeAlias = Callable[[NDArray[Any]], Any]
 
@@ -29,8 +31,31 @@ def converter(kind: str) -> Convert | None:
     except ImportError as why:
         raise FeedError(f"Feed: framework={kind!r}: {kind} is not installed here: {why}") from why
     if kind == "torch":
-        return _to_torch(module)
-    return lambda array: module.from_dlpack(_owned(array))
+        return _clearly(kind, _to_torch(module))
+    return _clearly(kind, lambda array: module.from_dlpack(_owned(array)))
+
+
+def _clearly(kind: str, convert: Convert) -> Convert:
+    def converted(array: NDArray[Any]) -> Any:
+        try:
+            return convert(array)
+        except (BufferError, TypeError, ValueError) as why:
+            raise FeedError(
+                f"Feed: framework={kind!r}: {kind} has no arrays of {_named(array.dtype)}; write "
+                "the data in a type that it has, or give framework='numpy'"
+            ) from why
+
+    return converted
+
+
+def _named(dtype: np.dtype[Any]) -> str:
+    return dtype.name if dtype.isnative else f"{dtype.name} in foreign byte order"
+
+
+def check_type(convert: Convert | None, record: Record | None) -> None:
+    """Raises FeedError if the framework has no arrays of what each sample is."""
+    if convert is not None and record is not None:
+        convert(np.empty(0, record.dtype))
 
 
 def _to_torch(torch: Any) -> Convert:
@@ -66,10 +91,25 @@ def as_array(value: object) -> object:
     if isinstance(value, np.ndarray):
         return value
     if hasattr(value, "__dlpack__"):
-        return np.from_dlpack(value)
+        try:
+            return np.from_dlpack(value)
+        except (BufferError, RuntimeError, TypeError, ValueError) as why:
+            kind, dtype = type(value).__name__, getattr(value, "dtype", "unknown type")
+            raise SampleError(
+                f"decode= returned a {kind} of {dtype}, of which NumPy makes no array "
+                f"({one_line(why)}); return one of a type that NumPy has, in the processor's "
+                "memory, without a gradient"
+            ) from why
     if hasattr(value, "__array_interface__") or isinstance(value, (int, float)):
         return np.asarray(value)
     return value
+
+
+def giving_arrays(
+    decode: Callable[[memoryview, int, int], object],
+) -> Callable[[memoryview, int, int], object]:
+    """The same function, of which what is no array fails in its own thread, for its sample."""
+    return lambda data, epoch, sample: as_array(decode(data, epoch, sample))
 
 
 def stacked(values: list[object]) -> NDArray[Any] | list[object]:

@@ -68,6 +68,20 @@ def is_sample_type(kind: Any) -> bool:
     )
 
 
+def bytes_of_rows(kind: Any) -> Any:
+    """The Arrow type by which the bytes of its rows are to be read: two with the same one can be
+    mixed.
+    """
+    import pyarrow as pa
+    import pyarrow.types as types
+
+    if types.is_dictionary(kind):
+        return bytes_of_rows(kind.value_type)
+    if _is_list(kind):
+        return kind.value_type
+    return pa.binary() if is_sample_type(kind) else kind
+
+
 def _is_list(kind: Any) -> bool:
     import pyarrow.types as types
 
@@ -105,7 +119,7 @@ def _list_items(array: Any) -> "tuple[memoryview, NDArray[np.int64]]":
     import pyarrow.types as types
 
     items = array.values
-    if items.null_count:
+    if items.null_count and array.flatten().null_count:  # not those below a null of a fixed size
         raise FeedError("there are nulls inside its lists")
     if types.is_fixed_size_list(array.type):
         bounds = (array.offset + np.arange(len(array) + 1)) * array.type.list_size

@@ -8,7 +8,7 @@ from shutil import disk_usage
 from typing import TYPE_CHECKING
 
 from flowos.feeder._cache_entry import CacheEntry, cache_folder
-from flowos.feeder._catalogs import catalog_of
+from flowos.feeder._catalogs import Outdated, catalog_of
 from flowos.feeder._extensions import select_samples
 from flowos.feeder._interfaces import PrefetchBudget
 from flowos.feeder._mounted import Mounted
@@ -113,10 +113,10 @@ def _opened(
     within = None if complaint else _within(budget, limits, entry)
     try:
         listing = catalog_of(source, entry, asked.files, found, within)
-        with listing as (catalog, cache_key, left_out, early):
+        with listing as (catalog, cache_key, left_out, early, outdated):
             attached = None
             try:
-                attached = _attached(entry, catalog, cache_key, limits)
+                attached = _attached(entry, catalog, cache_key, limits, outdated)
             except FeedError as why:
                 complaint = str(why)
             if early and attached:
@@ -157,11 +157,15 @@ def _entry_of(cache: str | PathLike[str], key: str, name: str) -> tuple[CacheEnt
 
 
 def _attached(
-    entry: CacheEntry, catalog: "Catalog", cache_key: int, limits: CacheLimits
+    entry: CacheEntry,
+    catalog: "Catalog",
+    cache_key: int,
+    limits: CacheLimits,
+    outdated: Outdated | None,
 ) -> "Cache":
     from flowos._native import Cache
 
-    return Cache(
+    cache = Cache(
         str(entry.samples),
         cache_key,
         len(catalog),
@@ -169,3 +173,9 @@ def _attached(
         min_free_bytes=limits.min_free_bytes,
         neighbours=str(entry.folder.parent),
     )
+    if outdated is not None and not outdated.drop_from(cache, catalog):
+        raise FeedError(
+            f"cache folder {entry.folder}: files of the source were replaced since it was filled, "
+            "and nothing can be removed from it"
+        )
+    return cache

@@ -10,7 +10,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from flowos._collected import when_collected
-from flowos.feeder._arrays import Convert, converter, distributed_ranks
+from flowos.feeder._arrays import Convert, check_type, converter, distributed_ranks, giving_arrays
 from flowos.feeder._data import CacheLimits, open_data
 from flowos.feeder._decoding import Ahead, Decoding, Policy, Way, chosen
 from flowos.feeder._epoch import Epoch, Give, Giver, Take
@@ -20,7 +20,7 @@ from flowos.feeder._position import Position, position_in, state_of
 from flowos.feeder._python_source_thread import close
 from flowos.feeder._ranks import Ranks, ranks_of
 from flowos.feeder._resolve_source import Where
-from flowos.feeder._settings import FeedSettings
+from flowos.feeder._settings import FeedSettings, whole
 from flowos.feeder._source_options import asked
 from flowos.feeder._stages import CONSUMER, StageMeter
 from flowos.feeder._start import record_of, started
@@ -30,6 +30,7 @@ from flowos.model import FeedError
 if TYPE_CHECKING:
     from flowos._native import Feeder
 
+_LAST_EPOCH = (1 << 63) - 1
 _CLOSED = "this Feed is closed"
 _FORKED = "this Feed was made before a fork: its threads are in the other process; make one here"
 _OVER = "another epoch of this Feed was begun, so that this one cannot go on"
@@ -150,7 +151,9 @@ class Feed:
         self._warn(self._data.complaint)
         self.classes = found.classes
         """The names that class numbers stand for; empty where there are none."""
-        self._giver = Giver(way.record or record_of(self._data), found.values, convert)
+        record = way.record or record_of(self._data)
+        check_type(convert, record)
+        self._giver = Giver(record, found.values, convert)
         self._ahead: Ahead | None = None
         self._current: Epoch | None = None
         self._at = Position()
@@ -170,8 +173,7 @@ class Feed:
         labels: int64 (n,), or None where there are none. Where `load_state_dict` has put the feed
         into this epoch, what is left of it. Ends an epoch under way.
         """
-        if type(epoch) is not int or epoch < 0:
-            raise FeedError(f"Feed.epoch: {epoch!r:.40}; expected a whole number, at least 0")
+        whole("epoch", epoch, 0, _LAST_EPOCH)
         feeder = self._live()
         resumes = self._current is None and self._at.epoch == epoch
         start = self._at.taken if resumes else 0
@@ -210,8 +212,7 @@ class Feed:
         ...     feed.next_epoch
         7
         """
-        if type(epoch) is not int or epoch < 0:
-            raise FeedError(f"Feed.set_epoch: {epoch!r:.40}; expected a whole number, at least 0")
+        whole("epoch", epoch, 0, _LAST_EPOCH)
         self._stop(_OVER)
         self._at = Position(epoch=epoch)
 
@@ -238,12 +239,12 @@ class Feed:
         """
         s = self._settings
         at = position_in(state, s.seed, s.shuffle, len(self._data.catalog))
+        whole("epoch of load_state_dict", at.epoch, 0, _LAST_EPOCH)
         self._stop(_OVER)
         self._at = at
 
     def _position(self) -> Position:
-        now = self._current
-        if now is None:
+        if (now := self._current) is None:
             return self._at
         taken = self._live().start_after(now.start, now.taken)
         return Position(epoch=now.number, taken=taken)
@@ -344,7 +345,7 @@ class Feed:
         name = self._data.catalog.name  # not ours: decoding threads must not keep this alive
         policy = Policy(on_error=s.on_error, max_skipped=s.max_skipped, name=name)
         threads = s.decode_threads
-        return Decoding(function, threads, 2 + threads // s.batch_size, policy)
+        return Decoding(giving_arrays(function), threads, 2 + threads // s.batch_size, policy)
 
     def _live(self) -> "Feeder":
         if self._feeder is None or self._ending is None or not self._ending.alive:
@@ -396,5 +397,4 @@ os.register_at_fork(after_in_child=_in_child)
 
 
 def _distributed() -> Ranks | None:
-    found = distributed_ranks()
-    return None if found is None else Ranks(*found)
+    return Ranks(*found) if (found := distributed_ranks()) else None

@@ -3,9 +3,11 @@
 import csv
 import itertools
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isinf
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -21,6 +23,11 @@ if TYPE_CHECKING:
     from flowos._native import Catalog
 
 _LIMIT = 1 << 63
+_MOST_DIGITS = 21  # with a sign; a number that has more is as much too large without them
+_NUMBER = re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_WHOLE = re.compile(r"-?[0-9]+")
+_PADDED = re.compile(r"-?0[0-9].*|-0")
+_NOT_FINITE = frozenset({"nan", "inf", "infinity"})
 _SPLITS = frozenset({"train", "val", "valid", "validation", "test"})
 
 Label: TypeAlias = int | float | str
@@ -136,7 +143,7 @@ def _as_listed(catalog: "Catalog", *, may_be_empty: bool) -> Labels:
             f"labels: {catalog.name(int(np.argmax(none)))} has no class, others have: its .cls is "
             "missing, empty or no text; mend it, or give labels=None"
         )
-    if classes and _as_numbers(classes, float):
+    if classes and all(map(_is_float, classes)):
         raise FeedError(
             f"labels: a .cls member holds {classes[0]!r:.40}, which is neither a whole number nor "
             "the name of a class; give labels=None, or a function of a sample's name"
@@ -202,14 +209,37 @@ def _by_table(catalog: "Catalog", file: Path) -> Labels:
     said = [rows[name] for name in names]
     if "" in said:
         raise FeedError(f"{file}: {names[said.index('')]} has an empty label")
-    return numbered(_as_numbers(said, int) or _as_numbers(said, float) or said)
+    strange = next((at for at, word in enumerate(said) if _is_not_finite(word)), None)
+    if strange is not None and any(map(_NUMBER.fullmatch, said)):
+        raise FeedError(
+            f"{file}: {names[strange]} has the label {said[strange]:.40}, others have numbers: "
+            "write a finite number, or leave the sample out"
+        )
+    return numbered(_numbers(said) or said)
 
 
-def _as_numbers(words: Sequence[str], kind: type[int] | type[float]) -> Sequence[Label] | None:
-    try:
-        return [kind(word) for word in words]
-    except ValueError:
+def _numbers(words: Sequence[str]) -> Sequence[Label] | None:
+    """None: they are names, as they are where one is padded: 007 is not 7."""
+    if not all(map(_NUMBER.fullmatch, words)) or any(map(_PADDED.fullmatch, words)):
         return None
+    if all(map(_WHOLE.fullmatch, words)):
+        return [int(word[:_MOST_DIGITS]) for word in words]
+    return [float(word) for word in words]
+
+
+def _is_not_finite(word: str) -> bool:
+    """Also a number that is larger than any float."""
+    if _NUMBER.fullmatch(word):
+        return not _WHOLE.fullmatch(word) and isinf(float(word))
+    return word.lower().lstrip("+-") in _NOT_FINITE
+
+
+def _is_float(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _rows(file: Path) -> Mapping[str, str]:

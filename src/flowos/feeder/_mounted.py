@@ -1,12 +1,13 @@
 """Sources that are files here: a folder, tar shards, token arrays. Native code lists and reads."""
 
 import glob
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from flowos.feeder._entries import digest
 from flowos.feeder._interfaces import Listing, PrefetchBudget
 from flowos.feeder._source_options import Record, SourceOptions
 from flowos.feeder._url import expand
-from flowos.model import FeedError
+from flowos.model import FeedError, brief_repr
 
 if TYPE_CHECKING:
     from flowos._native import Catalog, Counter, Early
@@ -23,6 +24,7 @@ _THREADS = 32
 _ARRAYS = (".npy", ".bin")
 _SHARDS = (".tar", ".parquet")
 _BESIDE_SHARDS = frozenset({".json", ".txt", ".md", ".idx"})
+_MOST_BYTES = (1 << 63) - 1
 _PATTERN = frozenset("*?[")
 
 
@@ -72,23 +74,46 @@ class Mounted:
 def mounted(places: Sequence[str], asked: SourceOptions) -> Mounted:
     """places: a folder, or files and patterns of one kind. Raises FeedError if nothing is found."""
     words = [str(Path(place).absolute()) for place in places]
-    if len(words) == 1 and Path(words[0]).is_dir():
+    for word in words:
+        _check_path(word)
+    if len(words) == 1 and os.path.isdir(words[0]):  # noqa: PTH112 - never fails
         return _of_folder(words[0], asked)
     files = [found for word in words for found in _matching(word)]
     return _of_files(", ".join(words), files, asked)
 
 
+def _check_path(word: str) -> None:
+    try:
+        if b"\0" not in os.fsencode(word):
+            return
+        why = "it has a zero byte in it"
+    except UnicodeEncodeError as error:
+        why = str(error)
+    raise FeedError(f"Feed: {brief_repr(word)} is no path: {why}")
+
+
 def _matching(place: str) -> list[Path]:
     """As a shell does: braces first, then patterns, which have to match something."""
-    if Path(place).exists():
+    if os.path.exists(place):  # noqa: PTH110 - never fails, whatever a pattern is as a path
         return [Path(place)]
     found: list[Path] = []
     for word in expand(place):
         some = sorted(glob.glob(word)) if _PATTERN & set(word) else [word]  # noqa: PTH207 - a word
-        if not some or not Path(some[0]).exists():
+        if not some or not _is_there(some[0]):
             raise FeedError(f"Feed: there is no {word}: is it mounted here, and spelled so?")
         found += map(Path, some)
     return found
+
+
+def _is_there(place: str) -> bool:
+    """Raises FeedError if that cannot be said."""
+    try:
+        Path(place).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as why:
+        raise FeedError(f"Feed: {place} cannot be looked at: {why.strerror}") from None
+    return True
 
 
 def _of_folder(name: str, asked: SourceOptions) -> Mounted:
@@ -123,7 +148,11 @@ def shards_in(folder: Path) -> str:
     Looks no further than the first other file: there may be a million. OSError.
     """
     found = set()
-    with os.scandir(folder) as entries:
+    try:
+        listed = os.scandir(folder)
+    except ValueError:  # it can be no path
+        return ""
+    with listed as entries:
         for entry in entries:
             ending = Path(entry.name).suffix
             if entry.name.startswith("."):
@@ -162,7 +191,7 @@ def _layout(paths: Sequence[Path], asked: SourceOptions) -> tuple[int, Record]:
     if paths[0].suffix == ".bin":
         if asked.dtype is None or not asked.length:
             raise FeedError(f"Feed: {paths[0]}: say what is in it, as dtype='uint16', length=1024")
-        return 0, Record(dtype=asked.dtype, shape=(asked.length,))
+        return 0, _record(paths[0], asked.dtype, (asked.length,))
     layouts = {_npy_layout(path, asked): path for path in reversed(paths)}
     if len(layouts) > 1:
         one, other = list(layouts.values())[-2:]
@@ -171,25 +200,55 @@ def _layout(paths: Sequence[Path], asked: SourceOptions) -> tuple[int, Record]:
 
 
 def _npy_layout(path: Path, asked: SourceOptions) -> tuple[int, Record]:
+    shape, is_fortran, dtype, header_bytes = _npy_header(path)
+    if asked.dtype is not None and asked.dtype != dtype:
+        raise FeedError(f"Feed: dtype={asked.dtype}, but {path} holds {dtype}")
+    if is_fortran and len(shape) > 1:
+        raise FeedError(
+            f"Feed: {path} is in Fortran order, in which no sample lies by itself: "
+            "write it again, as np.save(path, np.ascontiguousarray(array))"
+        )
+    if asked.length:
+        return header_bytes, _record(path, dtype, (asked.length,))
+    if len(shape) < 2:
+        raise FeedError(
+            f"Feed: {path} has the shape {shape}: say how long a sample is, as length=1024"
+        )
+    return header_bytes, _record(path, dtype, shape[1:])
+
+
+def _npy_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """Shape, whether in Fortran order, type, and bytes of the header. Raises FeedError if it is no
+    array, holds objects, or the file is not as long as the header says.
+    """
     try:
         with path.open("rb") as file:
             is_first = np.lib.format.read_magic(file) == (1, 0)
             read = np.lib.format.read_array_header_1_0 if is_first else _header_2_0
             shape, is_fortran, dtype = read(file)
-            header_bytes = file.tell()
+            header_bytes, file_bytes = file.tell(), os.fstat(file.fileno()).st_size
     except (OSError, ValueError) as why:
         raise FeedError(f"Feed: {path}: no .npy array: {str(why).splitlines()[0]}") from why
     if dtype.hasobject:
         raise FeedError(f"Feed: {path} holds Python objects, which are never loaded")
-    if asked.dtype is not None and asked.dtype != dtype:
-        raise FeedError(f"Feed: dtype={asked.dtype}, but {path} holds {dtype}")
-    if asked.length:
-        return header_bytes, Record(dtype=dtype, shape=(asked.length,))
-    if len(shape) < 2 or is_fortran:
+    there, wanted = file_bytes - header_bytes, math.prod(shape) * dtype.itemsize
+    if there != wanted:
+        what = "is cut off" if there < wanted else "has bytes behind its array"
         raise FeedError(
-            f"Feed: {path} has the shape {shape}: say how long a sample is, as length=1024"
+            f"Feed: {path} {what}: {wanted} bytes are {shape} of {dtype}, and {there} follow its "
+            "header; write it again"
         )
-    return header_bytes, Record(dtype=dtype, shape=tuple(shape[1:]))
+    return shape, is_fortran, dtype, header_bytes
+
+
+def _record(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Record:
+    record = Record(dtype=dtype, shape=shape)
+    if record.size_bytes > _MOST_BYTES:
+        raise FeedError(
+            f"Feed: {path}: a sample of shape {brief_repr(shape)} has 2**63 bytes or more: "
+            "give a smaller length"
+        )
+    return record
 
 
 _header_2_0 = np.lib.format.read_array_header_2_0

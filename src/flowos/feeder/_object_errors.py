@@ -66,6 +66,8 @@ def reason(why: Exception, scheme: str, timeout_seconds: float, tried_seconds: f
     )
 
 
+CHANGED = "it has changed since the data set was listed: list it again"
+
 _KINDS: tuple[tuple[Callable[[_Said], bool], str], ...] = (
     (lambda said: said.code == "NoSuchBucket", "there is no such bucket"),
     (
@@ -81,7 +83,7 @@ _KINDS: tuple[tuple[Callable[[_Said], bool], str], ...] = (
         lambda said: "PROPFIND" in said.text,
         "this server does not list its files: name tar shards, as in train-{{000..099}}.tar",
     ),
-    (lambda said: said.status == _TOO_FAR, "it has changed since it was indexed: index it anew"),
+    (lambda said: said.status == _TOO_FAR, CHANGED),
     (lambda said: "redirect" in said.text, "the bucket is in another region: set AWS_REGION"),
     (lambda said: "must be specified" in said.text, "{text}: set {keys}"),
     (lambda said: said.kind == "Timeout", "no answer within {seconds:g} seconds"),

@@ -9,21 +9,21 @@ again, for minutes. Credentials are found by obstore in the environment, and nev
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
 from flowos.feeder._entries import add, in_byte_order
 from flowos.feeder._interfaces import Entry, OnEntries, Piece, Tickets, ignore
-from flowos.feeder._object_errors import passes, reason
+from flowos.feeder._object_errors import CHANGED, passes, reason
 from flowos.feeder._reader_threads import serve_in_threads
 from flowos.feeder._retry import Retry
 from flowos.feeder._url import Url
 from flowos.model import FeedError
 
 if TYPE_CHECKING:
-    from obstore import GetOptions, GetResult, ObjectMeta
+    from obstore import GetOptions, ObjectMeta
     from obstore.store import ClientConfig, ObjectStore
     from typing_extensions import Buffer
 
@@ -36,6 +36,7 @@ SCHEMES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "ht
 _CLOUDS = ("AWS_", "AZURE_", "GOOGLE_")
 _MOST_AT_ONCE = 256
 _LISTINGS_AT_ONCE = 32
+_PIECES = (".tar", ".parquet")
 _PAGE = 1000  # keys: as many as S3 lists in one answer
 # With more folders than this, one listing of all of them costs fewer requests than one of each.
 _MOST_LISTED_APART = 1024
@@ -50,7 +51,7 @@ class Bucket:
         self._timeout_seconds = timeout_seconds
         self.patience = Retry(url.shown)
         self._store = _open(url, timeout_seconds)
-        self._tags: dict[str, str] = {}  # of what is read in pieces
+        self._listed_as: dict[str, ObjectMeta] = {}  # what is read in pieces
 
     def entries(
         self, found: "Counter | None" = None, on_entries: OnEntries = ignore
@@ -65,12 +66,13 @@ class Bucket:
         import obstore
 
         page = self._call(lambda: next(iter(obstore.list(self._store, chunk_size=_PAGE)), []))
-        return [_entry(meta) for meta in page]
+        return self._entries_of(page)
 
     def entry(self, key: str) -> Entry:
         import obstore
 
-        return self._call(lambda: _entry(obstore.head(self._store, key)), f"{self.name}/{key}")
+        head = self._call(lambda: obstore.head(self._store, key), f"{self.name}/{key}")
+        return self._entries_of([head])[0]
 
     def read(self, key: str, start: int, end: int) -> "Buffer":
         piece = Piece(key, start, end)
@@ -92,14 +94,21 @@ class Bucket:
             return b""
         options: GetOptions = {"range": (piece.start, piece.end)}
         got = obstore.get(self._store, piece.key, options=options)
-        self._check_unchanged(piece.key, piece.end, got)
+        self._check_unchanged(piece, got.meta)
         return _whole(got.bytes(), piece.end - piece.start)
 
-    def _check_unchanged(self, key: str, end: int, got: "GetResult") -> None:
-        meta = got.meta
-        tag = _tag(meta)
-        if self._tags.setdefault(key, tag) != tag or meta["size"] < end:
-            raise FeedError("it has changed since it was indexed: index it anew")
+    def _check_unchanged(self, piece: Piece, meta: "ObjectMeta") -> None:
+        listed = self._listed_as.setdefault(piece.key, meta)
+        assert piece.end is not None
+        if meta["size"] < piece.end or _differ(listed, meta):
+            raise FeedError(CHANGED)
+
+    def _entries_of(self, metas: "Sequence[ObjectMeta]") -> list[Entry]:
+        """What they are now is what they have to be when they are read in pieces."""
+        self._listed_as.update(
+            {meta["path"]: meta for meta in metas if meta["path"].endswith(_PIECES)}
+        )
+        return [Entry(meta["path"], meta["size"], _tag(meta)) for meta in metas]
 
     def _listed(self, found: "Counter | None", on_entries: OnEntries) -> list[Entry]:
         """All objects: with folders, these in parallel; without, page by page."""
@@ -116,7 +125,7 @@ class Bucket:
         folders = level["common_prefixes"]
         if len(folders) > _MOST_LISTED_APART:
             return self._below(None, found, on_entries)
-        entries = [_entry(meta) for meta in level["objects"]]
+        entries = self._entries_of(level["objects"])
         on_entries(entries)
         add(found, len(entries))
         below = self.patience.map(
@@ -133,7 +142,7 @@ class Bucket:
             entries: list[Entry] = []
             try:
                 for page in obstore.list(self._store, prefix, chunk_size=_PAGE):
-                    some = [_entry(meta) for meta in page]
+                    some = self._entries_of(page)
                     on_entries(some)
                     add(found, len(some))
                     entries += some
@@ -194,13 +203,19 @@ def _without_tls(url: Url) -> bool:
     return any(address.startswith("http://") for address in (url.root, *named))
 
 
-def _entry(meta: "ObjectMeta") -> Entry:
-    # Only what is read in pieces needs its tag, and there may be millions of others.
-    return Entry(meta["path"], meta["size"], _tag(meta) if meta["path"].endswith(".tar") else "")
-
-
 def _tag(meta: "ObjectMeta") -> str:
     return meta["e_tag"] or f"{meta['size']} {meta['last_modified']}"
+
+
+def _differ(one: "ObjectMeta", other: "ObjectMeta") -> bool:
+    """Whether they are of other bytes. Listings of some stores have tags without their quotes."""
+    if one["size"] != other["size"]:
+        return True
+    tags = [(meta["e_tag"] or "").removeprefix("W/").strip('"') for meta in (one, other)]
+    if all(tags):
+        return tags[0] != tags[1]
+    seconds = [int(meta["last_modified"].timestamp()) for meta in (one, other)]
+    return all(seconds) and seconds[0] != seconds[1]  # 0: it was not said
 
 
 def _whole(data: "Buffer", size_bytes: int) -> "Buffer":

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flowos.feeder._arrow import Rows, is_sample_type
+from flowos.feeder._arrow import Rows, bytes_of_rows, is_sample_type
 from flowos.feeder._entries import add, digest
 from flowos.feeder._interfaces import Listing, PrefetchBudget, Tickets
 from flowos.feeder._one_line import one_line
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _THREADS = 8
 _MOST_PULLED = 256
+_LIMIT = 1 << 63
 
 
 class ParquetSource:
@@ -75,11 +76,13 @@ class ParquetSource:
         from flowos._native import Catalog
 
         keys = [entry.key for entry in self._files.entries()]
-        column = self._column(keys[0])
         counts = self._files.patience.map(lambda key: self._count(key, found), keys, _THREADS)
-        labels, classes = self._labels(keys) if self._label_column else (None, [])
-        if not sum(counts):
+        with_rows = [key for key, rows in zip(keys, counts, strict=True) if rows]
+        column = self._column((with_rows or keys)[0])
+        if not with_rows:
             raise FeedError(f"{self.name}: there are no rows of {column}")
+        self._check_alike(with_rows, column)
+        labels, classes = self._labels(with_rows) if self._label_column else (None, [])
         names = [
             f"{key}[{row}]" for key, rows in zip(keys, counts, strict=True) for row in range(rows)
         ]
@@ -87,9 +90,9 @@ class ParquetSource:
         return Catalog(keys, names, groups, [-1] * len(names), labels, classes=classes)
 
     def serve(self, tickets: Tickets, catalog: "Catalog") -> None:
-        keys = catalog.groups()
-        column = self._column(keys[0])
-        counts = np.bincount(catalog.group_of(), minlength=len(keys))
+        keys, group_of = catalog.groups(), catalog.group_of()
+        column = self._column(keys[int(group_of[0])])
+        counts = np.bincount(group_of, minlength=len(keys))
         firsts = np.concatenate(([0], np.cumsum(counts)))
         queue = RowGroupQueue()
         puller = threading.Thread(
@@ -180,30 +183,77 @@ class ParquetSource:
             raise FeedError(f"{self.name}: say which column is the sample: one of {likely}")
         return likely[0]
 
+    def _check_alike(self, keys: Sequence[str], column: str) -> None:
+        """Raises FeedError if a file has no such column, or its rows are other bytes than those of
+        the first.
+        """
+        first, *others = keys
+        wanted = self._kind(first, column)
+        for key in others:
+            kind = self._kind(key, column)
+            if bytes_of_rows(kind) != bytes_of_rows(wanted):
+                raise FeedError(
+                    f"{self._files.where(key)}: column {column} is {kind}, but {wanted} in "
+                    f"{first}: write all files with one type"
+                )
+
+    def _kind(self, key: str, column: str) -> Any:
+        """The Arrow type of a column. Raises FeedError if the file has none of this name."""
+        columns = dict(_columns(self._files.schema(key)))
+        if column not in columns:
+            raise FeedError(
+                f"{self._files.where(key)}: no column {column}; there are {list(columns)}"
+            )
+        return columns[column]
+
     def _labels(self, keys: Sequence[str]) -> tuple[list[int], list[str]]:
         """And the names that they number. Raises FeedError if there is no such column, or it
         has nulls, or neither whole numbers nor texts.
         """
-        import pyarrow as pa
-        import pyarrow.types as types
-
         name = self._label_column
         for key in keys:
-            columns = dict(_columns(self._files.schema(key)))
-            if name not in columns:
-                raise FeedError(f"{self.name}/{key}: no column {name}; there are {list(columns)}")
-        parts = self._files.patience.map(lambda key: self._files.column(key, name), keys, _THREADS)
-        values = pa.chunked_array([chunk for part in parts for chunk in part.chunks])
-        if values.null_count:
-            raise FeedError(f"{self.name}: {values.null_count} labels in {name} are null")
-        if types.is_integer(values.type) or types.is_boolean(values.type):
-            return [int(value) for value in values.to_pylist()], []
-        if not (types.is_string(values.type) or types.is_large_string(values.type)):
-            raise FeedError(f"{self.name}: labels are whole numbers or texts, {name} is not")
-        texts = values.to_pylist()
-        classes = sorted(set(texts), key=str.encode)
+            self._kind(key, name)
+        columns = self._files.patience.map(
+            lambda key: self._files.column(key, name), keys, _THREADS
+        )
+        said = [
+            _label_values(self._files.where(key), name, column)
+            for key, column in zip(keys, columns, strict=True)
+        ]
+        texts = [key for key, values in zip(keys, said, strict=True) if isinstance(values[0], str)]
+        if not texts:
+            return [int(value) for values in said for value in values], []
+        if len(texts) < len(keys):
+            other = next(key for key in keys if key not in texts)
+            raise FeedError(
+                f"{self.name}: labels in {name} are texts in {texts[0]}, whole numbers in {other}: "
+                "write all files with one type"
+            )
+        names = [str(value) for values in said for value in values]
+        classes = sorted(set(names), key=str.encode)
         numbers = {text: at for at, text in enumerate(classes)}
-        return [numbers[text] for text in texts], classes
+        return [numbers[text] for text in names], classes
+
+
+def _label_values(where: str, name: str, values: Any) -> list[int] | list[str]:
+    """What one file says, which has rows. Raises FeedError where that is no label."""
+    import pyarrow.types as types
+
+    kind = values.type
+    if values.null_count:
+        raise FeedError(f"{where}: {values.null_count} labels in {name} are null")
+    if types.is_string(kind) or types.is_large_string(kind):
+        return list(values.to_pylist())
+    if not (types.is_integer(kind) or types.is_boolean(kind)):
+        raise FeedError(f"{where}: labels are whole numbers or texts, {name} is not: it is {kind}")
+    numbers = [int(value) for value in values.to_pylist()]
+    for number in (min(numbers), max(numbers)):
+        if not -_LIMIT < number < _LIMIT:  # the lowest of 64 bits stands for none
+            raise FeedError(
+                f"{where}: the label {number} in {name} is out of range: expected more than "
+                "-2**63 and less than 2**63"
+            )
+    return numbers
 
 
 def _row(rows: Rows | Exception, row: int) -> memoryview:

@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
+from stat import S_ISDIR
 from typing import Any
 
 from flowos.feeder._arrow import Rows
@@ -48,6 +49,10 @@ class ParquetFiles:
             self._entries = {entry.key: entry for entry in entries}
         return entries
 
+    def where(self, key: str) -> str:
+        """What a person calls a file."""
+        return self.name if f"/{self.name}".endswith(f"/{key}") else f"{self.name}/{key}"
+
     def footer(self, key: str) -> Any:
         """What pyarrow knows of a file without its data: pyarrow.parquet.FileMetaData."""
         with self._lock:
@@ -88,7 +93,7 @@ class ParquetFiles:
             try:
                 table = file.read(columns=[column], use_threads=False)
             except (OSError, ValueError) as why:
-                raise FeedError(f"{self.name}/{key}: {column}: {one_line(why)}") from None
+                raise FeedError(f"{self.where(key)}: {column}: {one_line(why)}") from None
         return _inside(table, column)
 
     def _opened(self, key: str) -> Any:
@@ -98,13 +103,13 @@ class ParquetFiles:
             self.entries()
         entry = self._entries.get(key)
         if entry is None:
-            raise FeedError(f"{self.name}/{key}: it is not there")
+            raise FeedError(f"{self.where(key)}: it is not there")
         try:
             return pq.ParquetFile(self._open(entry), metadata=self._footers.get(key))
         except FileNotFoundError:
-            raise FeedError(f"{self.name}/{key}: it is not there") from None
+            raise FeedError(f"{self.where(key)}: it is not there") from None
         except (OSError, ValueError) as why:
-            raise FeedError(f"{self.name}/{key}: {one_line(why)}") from None
+            raise FeedError(f"{self.where(key)}: {one_line(why)}") from None
 
 
 def open_files(where: str | Path) -> ParquetFiles:
@@ -117,9 +122,12 @@ def open_files(where: str | Path) -> ParquetFiles:
     if "://" in text:
         return _files_at(read_url(text))
     path = Path(text)
-    if not path.exists():
-        raise FeedError(f"{text}: it is not there")
-    root = path if path.is_dir() else path.parent
+    try:
+        root = path if S_ISDIR(path.stat().st_mode) else path.parent
+    except (FileNotFoundError, NotADirectoryError):
+        raise FeedError(f"{text}: it is not there") from None
+    except (OSError, ValueError) as why:
+        raise FeedError(f"{text}: it cannot be looked at: {_reason(why)}") from None
     return ParquetFiles(
         text, lambda: _here(path, root), lambda entry: root / entry.key, Retry(text)
     )
@@ -127,13 +135,21 @@ def open_files(where: str | Path) -> ParquetFiles:
 
 def _here(path: Path, root: Path) -> list[Entry]:
     found = sorted(path.rglob(f"*{_ENDING}")) if path.is_dir() else [path]
-    states = [(file, file.stat()) for file in found]
-    return in_byte_order(
-        [
-            Entry(str(file.relative_to(root)), state.st_size, str(state.st_mtime_ns))
-            for file, state in states
-        ]
-    )
+    return in_byte_order([_entry(file, root) for file in found])
+
+
+def _entry(file: Path, root: Path) -> Entry:
+    try:
+        state = file.stat()
+    except OSError as why:
+        raise FeedError(
+            f"{file}: it cannot be read: {_reason(why)}; mend what it links to, or take it out"
+        ) from None
+    return Entry(str(file.relative_to(root)), state.st_size, str(state.st_mtime_ns))
+
+
+def _reason(why: Exception) -> str:
+    return (isinstance(why, OSError) and why.strerror) or one_line(why)
 
 
 def _files_at(url: Url) -> ParquetFiles:

@@ -1,5 +1,6 @@
 """A data set at a URL: objects or files as they lie there, or tar shards of them."""
 
+import hashlib
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from flowos._native import Catalog, Counter
 
 _AT_ONCE = 32
+_HASHED_AT_ONCE = 10_000
 _BESIDE_SHARDS = (".idx", ".json", ".md", ".txt")
 
 
@@ -36,7 +38,8 @@ class RemoteSource:
         self._storage, self._url, self._member = storage, url, member
 
     def identity(self) -> str:
-        """Of shards: which they are, their sizes and tags. Of single objects: empty."""
+        """Of shards: which they are, their sizes and tags. Of single objects empty: to know these
+        is to have listed them, and their catalog's key has it."""
         some = [self._url.pattern] if self._url.pattern else self._url.named
         names = some or [entry.key for entry in self._storage.glance()]
         if not _only_shards(names):
@@ -126,4 +129,15 @@ def _catalog_of(entries: list[Entry]) -> "Catalog":
     numbers = {folder: number for number, folder in enumerate(groups)}
     names = [entry.key for entry in entries]
     sizes = [entry.size_bytes for entry in entries]
-    return Catalog(groups, names, [numbers[folder] for folder in folders], sizes)
+    in_groups = [numbers[folder] for folder in folders]
+    return Catalog(groups, names, in_groups, sizes, state=_state_of(entries))
+
+
+def _state_of(entries: Sequence[Entry]) -> str:
+    """Another one when any of them was written anew. In parts: there may be millions."""
+    state = hashlib.sha256()
+    for first in range(0, len(entries), _HASHED_AT_ONCE):
+        some = entries[first : first + _HASHED_AT_ONCE]
+        words = [f"{entry.key}\0{entry.size_bytes}\0{entry.tag}\0" for entry in some]
+        state.update("".join(words).encode(errors="surrogateescape"))
+    return state.hexdigest()[:32]

@@ -14,7 +14,8 @@ from flowos.model import FeedError, brief_repr
 class SourceOptions:
     """What the samples of a source are.
 
-    member: of a tar's members with the same stem the one that is the sample, such as "jpg".
+    member: of a tar's members with the same stem the one that is the sample, such as "jpg"; in
+    lower case, as the endings of members are compared.
     dtype, length: of token arrays. column, label_column: of Parquet files.
     files: of a folder or a bucket those that are samples.
     """
@@ -54,7 +55,7 @@ def asked(
     if length is not None and (type(length) is not int or length < 1):
         raise FeedError(f"Feed: length={brief_repr(length)}; expected a whole number above 0")
     return SourceOptions(
-        member=member.lstrip("."),
+        member=member.lstrip(".").lower(),
         dtype=_dtype_of(dtype),
         length=length,
         column=column,

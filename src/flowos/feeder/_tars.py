@@ -93,9 +93,13 @@ def _indexed(
     storage: Storage, shards: Sequence[Entry], member: str, threads: int, found: "Counter | None"
 ) -> list[list[_Piece]]:
     def index(shard: Entry) -> list[_Piece]:
-        grouping = _Grouping(f"{storage.name}/{shard.key}", member)
-        for info, tar in _members(storage, shard):
-            grouping.take(info, tar)
+        where = f"{storage.name}/{shard.key}"
+        grouping = _Grouping(where, member)
+        try:
+            for info, tar in _members(storage, shard):
+                grouping.take(info, tar)  # which reads classes
+        except tarfile.TarError as why:
+            raise FeedError(f"{where}: not a whole tar file: {why}") from None
         grouping.finish()
         add(found, len(grouping.pieces))
         return grouping.pieces
@@ -144,20 +148,16 @@ class _Grouping:
 
 
 def _members(storage: Storage, shard: Entry) -> Iterator[tuple[tarfile.TarInfo, tarfile.TarFile]]:
-    """The files of a tar. FeedError where it is none, or is not whole."""
-    where = f"{storage.name}/{shard.key}"
+    """The files of a tar. tarfile.TarError or FeedError where it is none, or is not whole."""
     file = RangedFile(storage, shard, _WINDOW)
-    try:
-        with tarfile.open(fileobj=file, mode="r:") as tar:
-            for info in tar:
-                if info.isreg() and not info.issparse():
-                    yield info, tar
-            end = tar.offset
-    except tarfile.TarError as why:
-        raise FeedError(f"{where}: not a whole tar file: {why}") from None
+    with tarfile.open(fileobj=file, mode="r:") as tar:
+        for info in tar:
+            if info.isreg() and not info.issparse():
+                yield info, tar
+        end = tar.offset
     file.seek(end)
     if any(file.read(_BLOCK) or b""):  # tarfile takes what it cannot read for the end
-        raise FeedError(f"{where}: damaged: no header of a member at byte {end}")
+        raise FeedError(f"{storage.name}/{shard.key}: damaged: no header of a member at byte {end}")
 
 
 def _word_in(tar: tarfile.TarFile, info: tarfile.TarInfo) -> str:

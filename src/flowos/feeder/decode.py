@@ -12,9 +12,9 @@ orientation in Exif is not followed, as torchvision's loaders do not.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
-from math import isfinite
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, get_args
 
@@ -188,11 +188,18 @@ def _fields(kind: str, size: object, how: PictureOptions) -> dict[str, Any]:
         raise FeedError(
             f"fo.decode: size={brief_repr(size)}; expected pixels, or (height, width)"
         ) from None
-    fields = {
-        name: tuple(map(float, value)) if isinstance(value, list | np.ndarray) else value
-        for name, value in how.items()
-    }
+    fields = {name: _as_tuple(value) for name, value in how.items()}
     return {"height": rows, "width": columns, **fields}
+
+
+def _as_tuple(given: object) -> object:
+    """Numbers of a list or an array; what holds others stays, and is refused by its name."""
+    if isinstance(given, np.ndarray):
+        given = given.tolist()
+    if isinstance(given, list):
+        with suppress(OverflowError, TypeError, ValueError):
+            return tuple(map(float, given))
+    return given
 
 
 def _problems(p: Pictures) -> Iterator[str]:
@@ -228,7 +235,7 @@ def _numbers(given: object, count: int, least: float = 1e-9, most: float = 1e6) 
     return (
         isinstance(given, tuple)
         and len(given) == count
-        and all(isinstance(x, int | float) and isfinite(x) and least <= x <= most for x in given)
+        and all(isinstance(x, int | float) and least <= x <= most for x in given)
     )
 
 

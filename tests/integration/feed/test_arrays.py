@@ -154,6 +154,46 @@ def test_a_framework_that_is_not_there_is_told(data: Path) -> None:
         fo.Feed(data, batch_size=8, framework="tensorflow")
 
 
+@pytest.mark.parametrize("dtype", [">i4", "longdouble"])
+def test_an_array_that_a_framework_has_not_is_refused_before_it_is_read(
+    kind: str, tmp_path: Path, dtype: str
+) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((4, 2), dtype))
+    with pytest.raises(fo.FeedError, match=f"{kind} has no arrays of .*give framework='numpy'"):
+        fo.Feed(tmp_path / "a.npy", batch_size=2, framework=kind)
+
+
+def test_a_decoded_array_that_a_framework_has_not_is_told(kind: str, data: Path) -> None:
+    with (
+        fo.Feed(data, batch_size=2, framework=kind, decode=lambda _: np.zeros(2, "g")) as feed,
+        pytest.raises(fo.FeedError, match=f"{kind} has no arrays of float128"),
+    ):
+        next(feed.epoch(0))
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [({"dtype": "bfloat16"}, "Tensor of torch.bfloat16"), ({"requires_grad": True}, "gradient")],
+)
+def test_a_tensor_that_numpy_cannot_hold_is_told_with_its_sample(
+    torch: Any, data: Path, how: dict[str, Any], said: str
+) -> None:
+    how = {name: getattr(torch, value) if name == "dtype" else value for name, value in how.items()}
+
+    def decoded(sample: memoryview) -> Any:
+        if bytes(sample) == (data / "ant/003.jpg").read_bytes():
+            return torch.ones(2, **how)
+        return torch.ones(2)
+
+    with (
+        fo.Feed(data, batch_size=100, decode=decoded) as feed,
+        pytest.raises(fo.SampleError, match=f"ant/003.jpg: .*{said}"),
+    ):
+        next(feed.epoch(0))
+    with fo.Feed(data, batch_size=100, decode=decoded, on_error="skip") as feed:
+        assert [len(made) for made, _ in feed.epoch(0)] == [99]
+
+
 MEMBER = """
 import json, os, sys
 import torch.distributed as dist

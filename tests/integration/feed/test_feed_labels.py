@@ -24,7 +24,9 @@ def label_of(data: Path, labels: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
 def test_labels_come_from_a_table_or_a_function(data: Path, tmp_path: Path) -> None:
     names = make_folder(data)
     table = tmp_path / "labels.csv"
-    table.write_text("path,label\n" + "".join(f"./{n},{n[4:7]}\n" for n in names) + "gone.jpg,9\n")
+    table.write_text(
+        "path,label\n" + "".join(f"./{n},{int(n[4:7])}\n" for n in names) + "gone.jpg,9\n"
+    )
     assert label_of(data, table) == ({n: int(n[4:7]) for n in names}, ())
     table.write_text("".join(f'"{n}",{n[:3].upper()}\n' for n in reversed(names)))
     by_name = {n: CLASSES.index(n[:3]) for n in names}
@@ -32,6 +34,47 @@ def test_labels_come_from_a_table_or_a_function(data: Path, tmp_path: Path) -> N
     assert label_of(data, lambda name: int(name[4:7]) / 2)[0] == {n: int(n[4:7]) / 2 for n in names}
     with fo.Feed(data, batch_size=16, labels=None) as feed:
         assert {labels for _, labels in feed.epoch(0)} == {None}
+
+
+@pytest.mark.parametrize(
+    ("words", "values", "classes"),
+    [
+        (["7", "-3"], [7, -3], ()),
+        (["0.5", "1e2"], [0.5, 100.0], ()),
+        ([".5", "3."], [0.5, 3.0], ()),
+        (["007", "7"], [0, 1], ("007", "7")),
+        (["1_0", "10"], [1, 0], ("10", "1_0")),
+        (["+1", "1"], [0, 1], ("+1", "1")),
+        (["-0", "0"], [0, 1], ("-0", "0")),
+        (["٣", "3"], [1, 0], ("3", "٣")),
+        (["nan", "inf"], [1, 0], ("inf", "nan")),
+    ],
+)
+def test_words_of_a_table_are_numbers_or_names_and_no_two_become_one(
+    tmp_path: Path, words: list[str], values: list[float], classes: tuple[str, ...]
+) -> None:
+    write(tmp_path / "data", "a", "b")
+    table = tmp_path / "labels.csv"
+    table.write_text(f"a,{words[0]}\nb,{words[1]}\n")
+    assert label_of(tmp_path / "data", table) == (dict(zip("ab", values, strict=True)), classes)
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("nan", "a has the label nan, others have numbers: write a finite number"),
+        ("-Infinity", "a has the label -Infinity, others have"),
+        ("1.0e999", "a has the label 1.0e999, others have"),
+        ("9" * 5000, "does not fit into 64 bits"),
+    ],
+)
+def test_a_number_that_is_none_among_numbers_is_refused(
+    tmp_path: Path, word: str, said: str
+) -> None:
+    write(tmp_path / "data", "a", "b")
+    (tmp_path / "labels.csv").write_text(f"a,{word}\nb,7\n")
+    with pytest.raises(fo.FeedError, match=said):
+        fo.Feed(tmp_path / "data", batch_size=1, labels=tmp_path / "labels.csv")
 
 
 def test_a_missing_label_is_one_line_that_names_the_sample(data: Path, tmp_path: Path) -> None:

@@ -114,7 +114,9 @@ def test_a_shard_that_was_written_anew_is_not_mixed_with_what_it_was(
     feeder = Feeder(catalog, None, None, None, batch_size=2)
     serving = threading.Thread(target=source.serve, args=(feeder, catalog))
     serving.start()
-    with pytest.raises(SampleError, match=r"x\.tar:\d: it has changed since it was indexed"):
+    with pytest.raises(
+        SampleError, match=r"x\.tar:\d: it has changed since the data set was listed"
+    ):
         list(iter(feeder.next, None))
     feeder.close()
     serving.join(60)

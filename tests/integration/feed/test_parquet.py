@@ -189,6 +189,76 @@ def test_a_null_is_a_sample_that_cannot_be_had(tmp_path: Path) -> None:
     assert set(served(ParquetSource(lists)).failed.values()) == {"there are nulls inside its lists"}
 
 
+@pytest.mark.parametrize("kind", [pa.list_(pa.int8(), 2), pa.list_(pa.int8())])
+def test_a_null_among_lists_is_one_sample_that_cannot_be_had(tmp_path: Path, kind: Any) -> None:
+    path = column(tmp_path / "x.parquet", pa.array([[1, 2], None, [5, 6]], kind))
+    came = served(ParquetSource(path))
+    assert came.failed == {1: "it is null"}
+    assert came.pushed == {0: b"\1\2", 2: b"\5\6"}
+
+
+def mixed(root: Path, **columns: tuple[Any, Any]) -> Path:
+    """Two files, of one row each, and one without rows, whose types are no matter."""
+    for at, name in enumerate("bc"):
+        write(root / f"{name}.parquet", range(0), **{key: two[at] for key, two in columns.items()})
+    write(root / "a.parquet", range(0), x=pa.array([], pa.null()))
+    return root
+
+
+F4, F8 = (pa.array([[0.5]], pa.list_(kind)) for kind in (pa.float32(), pa.float64()))
+TEXT = pa.array(["one"])
+
+
+@pytest.mark.parametrize(
+    ("columns", "why"),
+    [
+        ({"x": (F4, F8)}, r"c\.parquet: column x is list<.*double>, but list<.*float> in b\.parq"),
+        (
+            {"x": (TEXT, F8)},
+            r"c\.parquet: column x is list<.*, but string in b\.parquet: write all",
+        ),
+        ({"x": (TEXT, pa.array([1]))}, r"c\.parquet: column x is int64, but string in b\.parquet"),
+        (
+            {"x": (TEXT, TEXT), "l": (pa.array([1]), TEXT)},
+            r"labels in l are texts in c\.parquet, whole numbers in b\.parquet: write all",
+        ),
+        (
+            {"x": (TEXT, TEXT), "l": (pa.array([1]), pa.array([2**64 - 1], pa.uint64()))},
+            r"c\.parquet: the label 18446744073709551615 in l is out of range",
+        ),
+        (
+            {"x": (TEXT, TEXT), "l": (pa.array([-(2**63)]), pa.array([1]))},
+            r"b\.parquet: the label -9223372036854775808 in l is out of range",
+        ),
+    ],
+)
+def test_files_that_do_not_go_together_are_told_when_they_are_listed(
+    tmp_path: Path, columns: dict[str, tuple[Any, Any]], why: str
+) -> None:
+    asked: Any = {"label_column": "l"} if "l" in columns else {}
+    with pytest.raises(FeedError, match=why):
+        ParquetSource(mixed(tmp_path, **columns), **asked).catalog()
+
+
+def test_a_file_without_the_column_is_told_when_it_is_listed(tmp_path: Path) -> None:
+    write(tmp_path / "a.parquet", range(0), x=TEXT)
+    write(tmp_path / "b.parquet", range(0), y=TEXT)
+    with pytest.raises(FeedError, match=r"b\.parquet: no column x; there are \['y'\]"):
+        ParquetSource(tmp_path, column="x").catalog()
+
+
+def test_types_of_the_same_bytes_and_any_whole_numbers_go_together(tmp_path: Path) -> None:
+    wide = pa.array(["two"], pa.large_string())
+    source = ParquetSource(
+        mixed(tmp_path, x=(TEXT, wide), l=(pa.array([1], pa.int32()), pa.array([2], pa.uint64()))),
+        label_column="l",
+    )
+    labels = source.catalog().labels()
+    assert labels is not None
+    assert labels.tolist() == [1, 2]
+    assert list(fed(source, shuffle=False).values()) == [b"one", b"two"]
+
+
 def test_a_file_that_was_written_anew_is_not_mixed_with_what_it_was(tmp_path: Path) -> None:
     path = write(tmp_path / "x.parquet", range(20))
     catalog = ParquetSource(path).catalog()
@@ -241,6 +311,11 @@ def test_a_column_that_does_not_fit_is_told(folder: Path, asked: dict[str, Any],
         ParquetSource(folder, **asked).catalog()
 
 
+def test_one_file_is_called_as_it_was_given(folder: Path) -> None:
+    with pytest.raises(FeedError, match=rf"^{folder}/a\.parquet: no column kind"):
+        ParquetSource(folder / "a.parquet", label_column="kind").catalog()
+
+
 def test_labels_that_are_null_are_told(tmp_path: Path) -> None:
     path = write(tmp_path / "x.parquet", range(0), x=[b"1", b"2"], label=[1, None])
     with pytest.raises(FeedError, match="1 labels in label are null"):
@@ -253,6 +328,12 @@ def test_what_is_no_parquet_is_told(tmp_path: Path) -> None:
         ParquetSource(tmp_path).catalog()
     with pytest.raises(FeedError, match=r"nowhere: it is not there"):
         ParquetSource(tmp_path / "nowhere")
+    with pytest.raises(FeedError, match=r"xxx: it cannot be looked at: File name too long"):
+        ParquetSource(tmp_path / ("x" * 300))
+    (tmp_path / "x.parquet").unlink()
+    (tmp_path / "x.parquet").symlink_to("gone")
+    with pytest.raises(FeedError, match=r"x\.parquet: it cannot be read: No such file .*; mend"):
+        ParquetSource(tmp_path).identity()
     (tmp_path / "empty").mkdir()
     with pytest.raises(FeedError, match=r"empty: no \.parquet files are there"):
         ParquetSource(tmp_path / "empty").catalog()

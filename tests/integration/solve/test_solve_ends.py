@@ -116,6 +116,8 @@ def test_a_right_hand_side_that_does_not_fit_is_refused(b: Any, said: str) -> No
         ({"rtol": -1.0}, "rtol=-1.0"),
         ({"rtol": float("nan")}, "rtol=nan"),
         ({"atol": "1"}, "atol='1'"),
+        ({"rtol": 10**400}, "expected a number from 0 on"),
+        ({"atol": 10**400}, "expected a number from 0 on"),
         ({"maxiter": 0}, "maxiter=0"),
         ({"maxiter": 2.5}, "maxiter=2.5"),
         ({"block": 0}, "block=0"),
@@ -269,6 +271,29 @@ def test_a_forked_child_solves_too() -> None:
         "    signal.alarm(300)\n"
         "    same = [solver.solve(b)[0].tobytes(), fo.solve(a, b, threads=2)[0].tobytes()]\n"
         "    os._exit(0 if same == [x.tobytes()] * 2 else 3)\n"
+        "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_child_forked_during_a_solve_of_another_thread_is_told_and_does_not_wait() -> None:
+    program = (
+        "import os, signal, sys, threading, numpy as np, flowos as fo\n"
+        "from flowos.solver import poisson\n"
+        "a, b = poisson(20, 20, 20), np.ones(8000)\n"
+        "solver, begun, goes_on = fo.Solver(a, threads=2), threading.Event(), threading.Event()\n"
+        "def wait(*_): begun.set(); goes_on.wait()\n"
+        "busy = threading.Thread(target=solver.solve, args=(b,), kwargs={'callback': wait})\n"
+        "busy.start(); begun.wait()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    signal.alarm(60)\n"
+        "    try: solver.solve(b)\n"
+        "    except fo.SolveError as why: told = 'when this process was forked' in str(why)\n"
+        "    os._exit(0 if told and fo.solve(a, b, threads=2)[1].converged else 3)\n"
+        "goes_on.set(); busy.join()\n"
+        "assert solver.solve(b)[1].converged\n"
         "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -87,10 +87,12 @@ def test_the_last_bit_may_differ_across_the_diagonal() -> None:
 
 
 @pytest.mark.parametrize(
-    "b", [[], [1.0] * 5, np.ones((2, 18)), np.ones(37), "b", None, [None] * 36]
+    "b", [[], [1.0] * 5, np.ones((2, 18)), np.ones(37), "b", None, [None] * 36, [[1], [2, 3]]]
 )
 def test_a_right_hand_side_of_another_shape_or_type_is_refused(b: Any) -> None:
-    assert refused(laplacian(6, 6), b).startswith("b ")
+    assert refused(laplacian(6, 6), b).startswith(
+        ("b ", "b=[[1], [2, 3]] (list): expected (36,) real numbers; NumPy")
+    )
 
 
 MARKET = "%%MatrixMarket matrix "

@@ -1,6 +1,7 @@
 """From what a person calls the data to where it lies: real files, nothing read yet."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -102,7 +103,9 @@ def test_a_folder_of_bin_files_needs_its_dtype_and_length(tmp_path: Path) -> Non
     [
         (np.zeros(9, dtype="u2"), SourceOptions(dtype=np.dtype("u4"), length=3), "holds uint16"),
         (np.zeros(9, dtype="u2"), NONE, "say how long a sample is"),
-        (np.asfortranarray(np.zeros((3, 4))), NONE, "say how long a sample is"),
+        (np.asfortranarray(np.zeros((3, 4))), NONE, r"np\.ascontiguousarray"),
+        (np.asfortranarray(np.zeros((3, 4))), SourceOptions(length=4), r"np\.ascontiguousarray"),
+        (np.zeros(9), SourceOptions(length=2**61), r"a\.npy: a sample of .* give a smaller length"),
         (np.array([{}], dtype=object), SourceOptions(length=1), "holds Python objects"),
     ],
 )
@@ -115,6 +118,61 @@ def test_an_array_that_cannot_be_cut_is_refused(
     np.save(tmp_path / "a.npy", array, allow_pickle=True)
     with pytest.raises(FeedError, match=said):
         at(tmp_path / "a.npy", asked)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda data: data[:-3],
+            r"a\.npy is cut off: 24 bytes are \(3, 4\) of uint16, and 21 foll",
+        ),
+        (lambda data: data * 2, r"a\.npy has bytes behind its array: 24 bytes .*; write it again"),
+    ],
+)
+@pytest.mark.parametrize("asked", [NONE, SourceOptions(length=2)])
+def test_an_array_whose_file_is_of_another_length_is_refused(
+    tmp_path: Path, asked: SourceOptions, change: Callable[[bytes], bytes], said: str
+) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((3, 4), dtype="u2"))
+    (tmp_path / "a.npy").write_bytes(change((tmp_path / "a.npy").read_bytes()))
+    with pytest.raises(FeedError, match=said):
+        at(tmp_path / "a.npy", asked)
+
+
+@pytest.mark.parametrize("length", [2**63, 2**70])
+def test_a_length_that_no_file_has_is_refused(tmp_path: Path, length: int) -> None:
+    (tmp_path / "a.bin").write_bytes(bytes(64))
+    with pytest.raises(FeedError, match="give a smaller length"):
+        at(tmp_path / "a.bin", SourceOptions(dtype=np.dtype("u1"), length=length))
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("/tmp/" + "x" * 300, "xxx.* cannot be looked at: File name too long"),
+        ("a\0b", r"a\\x00b.* is no path"),
+        ("a\0b*", r"a\\x00b.* is no path"),
+        ("a\ud800", r"a\\ud800.* is no path"),
+        ("loop", "loop cannot be looked at: Too many levels of symbolic links"),
+    ],
+)
+def test_what_cannot_be_a_path_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(FeedError, match=said):
+        at(where)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is kept from root")
+def test_a_folder_that_may_not_be_entered_is_told(tmp_path: Path) -> None:
+    touch(tmp_path / "shut" / "a" / "1.jpg")
+    (tmp_path / "shut").chmod(0o600)
+    with pytest.raises(FeedError, match="cannot be looked at: Permission denied"):
+        at(tmp_path / "shut" / "a")
+    (tmp_path / "shut").chmod(0o700)
 
 
 def test_an_array_that_is_none_and_arrays_that_differ_are_refused(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from flowos.solver import Solver, SolverKeywords, SolverOptions
         ({"threads": 2**40}, "expected a whole number, 1 to 1024"),
         ({"relax": 1.5}, "relax=1.5 (float); expected 0 to 1"),
         ({"relax": float("nan")}, "relax=nan (float); expected 0 to 1"),
+        ({"relax": 10**400}, "expected 0 to 1"),
         ({"relax": "0.5"}, "relax='0.5' (str); expected 0 to 1"),
     ],
 )

@@ -74,6 +74,16 @@ def test_what_is_no_such_matrix_is_refused(given: object, said: str) -> None:
     assert said in str(refused.value)
 
 
+def test_what_becomes_rows_need_not_say_its_format() -> None:
+    class Operator:
+        shape = DENSE.shape
+
+        def tocsr(self) -> Any:
+            return sparse.csr_array(DENSE)
+
+    assert np.array_equal(dense_of(as_csr(Operator())), DENSE)
+
+
 def test_entries_given_twice_are_added_up_in_a_copy() -> None:
     given = sparse.csr_array((np.ones(3), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2))
     found = as_csr(given)

@@ -186,11 +186,12 @@ std::uint64_t Catalog::fingerprint() const {
 std::uint64_t Catalog::cache_key() const {
   Digest digest;
   digest.add(fingerprint());
-  if (kind_ == Kind::tars || kind_ == Kind::records) {
-    for (const Stamp& stamp : stamps_) {
-      digest.add(static_cast<std::uint64_t>(stamp.size));
-      digest.add(static_cast<std::uint64_t>(stamp.mtime_ns));
-    }
+  // Of a folder they may be those of a mount: another one at each node.
+  if (kind_ == Kind::folder) return digest.value();
+  for (const Stamp& stamp : stamps_) {
+    if (kind_ == Kind::named) digest.add(stamp.path);
+    digest.add(static_cast<std::uint64_t>(stamp.size));
+    digest.add(static_cast<std::uint64_t>(stamp.mtime_ns));
   }
   return digest.value();
 }

@@ -33,7 +33,8 @@ class Catalog {
     std::int64_t size;     // bytes; -1: what the file has from there on, not known yet
   };
 
-  // A folder (size -1) or a file, relative to the root, as it was when it was listed.
+  // A folder (size -1) or a file, relative to the root, as it was when it was listed. Of what is
+  // named, whoever listed it says by the path what all of it was.
   struct Stamp {
     std::string path;
     std::int64_t mtime_ns;  // since 1970
@@ -69,10 +70,17 @@ class Catalog {
   // Of all names, extents' places and groups, not of sizes: two catalogs with the same one hold
   // the same samples in the same order.
   std::uint64_t fingerprint() const;
-  // Of the fingerprint and, for tars and arrays, the size and time of each file: what was cached
-  // under another one is not to be used. (A file of a folder that was written anew under its old
-  // name is not seen without looking at every one of them.)
+  // Of the fingerprint and, but for folders, the stamps, such as the size and time of each tar and
+  // array: what was cached under another one is not to be used.
   std::uint64_t cache_key() const;
+  // Of a folder, the samples that may be others than those that `before` had, which was listed at
+  // listed_ns: in a folder whose time is another one now, the files that were renamed or written
+  // since, or all of them where it is another folder. (A file that is written anew under its old
+  // name changes no folder, and is not seen without looking at every one of them.)
+  // Looks at those that `concerns` names. Throws FeedError if there is no such root.
+  std::vector<std::uint64_t> replaced_since(
+      const Catalog& before, std::int64_t listed_ns, const std::string& root, unsigned threads,
+      const std::function<bool(std::uint64_t)>& concerns) const;
 
   const std::vector<Stamp>& stamps() const { return stamps_; }
   // Whether all that was listed is as it was: nothing added, removed or renamed in any folder, no

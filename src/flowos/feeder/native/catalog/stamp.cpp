@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <string>
 #include <utility>
 
@@ -15,13 +16,6 @@
 #include "catalog/catalog.h"
 
 namespace flowos::feed {
-namespace {
-
-// Twice the coarsest time stamps in use, which are whole seconds.
-constexpr std::int64_t settling_ns = 2'000'000'000;
-
-}  // namespace
-
 Descriptor open_piece(const std::string& root, int folder, const std::string& path,
                       Catalog::Stamp& stamp) {
   struct stat state{};
@@ -39,9 +33,12 @@ Descriptor open_piece(const std::string& root, int folder, const std::string& pa
   return file;
 }
 
+std::int64_t nanoseconds(const timespec& time) {
+  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
 Catalog::Stamp stamp_of(std::string path, const struct stat& state) {
-  const std::int64_t mtime_ns =
-      static_cast<std::int64_t>(state.st_mtim.tv_sec) * 1'000'000'000 + state.st_mtim.tv_nsec;
+  const std::int64_t mtime_ns = nanoseconds(state.st_mtim);
   const std::int64_t now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                                   std::chrono::system_clock::now().time_since_epoch())
                                   .count();

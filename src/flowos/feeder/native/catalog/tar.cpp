@@ -127,10 +127,15 @@ std::optional<TarReader::Header> TarReader::member_header() {
   return head;
 }
 
-// Content of so many bytes, which there are; the last padding may be missing.
+// Content of so many bytes, which there are; the last padding may be missing, but not a part of it.
 void TarReader::pass(std::uint64_t size) {
   const std::uint64_t padding = (block_bytes - size % block_bytes) % block_bytes;
-  at_ = std::min(bytes_, at_ + size + padding);
+  const std::uint64_t left = bytes_ - at_ - size;
+  if (left != 0 && left < padding) {
+    refuse("is cut off: it ends at byte " + std::to_string(bytes_) +
+           ", in the middle of a block; write it again");
+  }
+  at_ += size + std::min(left, padding);
 }
 
 std::string TarReader::content(const TarMember& member, std::size_t most) {

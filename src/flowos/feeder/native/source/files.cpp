@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,17 +87,23 @@ Opened Files::open(std::uint64_t sample) const {
 }
 
 void Files::read(std::uint64_t sample, const Opened& opened, std::byte* into) const {
-  if (opened.read(into)) return;
-  int error = errno;
-  if (is_stale(error)) {
+  std::optional<int> error = failure_of(sample, opened, into);
+  if (error && is_stale(*error)) {
     kept_->forget(catalog_->extent(sample).group);
     const Opened again = open(sample);
     if (again.size() != opened.size()) refuse_changed(sample, "its size is another one");
-    if (again.read(into)) return;
-    error = errno;
+    error = failure_of(sample, again, into);
   }
-  if (error == 0) refuse_changed(sample, "it became shorter while it was read");
-  refuse_unreadable(sample, error);
+  if (!error) return;
+  if (*error == 0) refuse_changed(sample, "it became shorter while it was read");
+  refuse_unreadable(sample, *error);
+}
+
+std::optional<int> Files::failure_of(std::uint64_t sample, const Opened& opened,
+                                     std::byte* into) const {
+  // Looked at after the bytes: what was written before or meanwhile is seen.
+  if (opened.read(into) && look_at(sample, opened.file())) return std::nullopt;
+  return errno;
 }
 
 Opened Files::open_whole(std::uint64_t sample, const Catalog::Extent& extent) const {
@@ -125,17 +132,23 @@ Opened Files::open_piece(std::uint64_t sample, const Catalog::Extent& extent) co
 std::shared_ptr<const Descriptor> Files::open_shared(std::uint64_t sample,
                                                      std::uint32_t group) const {
   const std::string& path = catalog_->groups()[group];
-  struct stat state{};
   Descriptor file = open_below(folder_.get(), path, O_RDONLY);
-  if (!file || ::fstat(file.get(), &state) != 0) refuse_unreadable(sample, errno);
-  const std::vector<Catalog::Stamp>& stamps = catalog_->stamps();
-  if (group < stamps.size() && stamps[group].path == path) {
-    const Catalog::Stamp now = stamp_of({}, state);
-    if (now.size != stamps[group].size || now.mtime_ns != stamps[group].mtime_ns) {
-      refuse_changed(sample, shown(path) + " was written");
-    }
-  }
+  if (!file || !look_at(sample, file.get())) refuse_unreadable(sample, errno);
   return std::make_shared<const Descriptor>(std::move(file));
+}
+
+bool Files::look_at(std::uint64_t sample, int file) const {
+  const Catalog::Kind kind = catalog_->kind();
+  if (kind != Catalog::Kind::tars && kind != Catalog::Kind::records) return true;
+  const std::uint32_t group = catalog_->extent(sample).group;
+  const std::vector<Catalog::Stamp>& stamps = catalog_->stamps();
+  if (group >= stamps.size() || stamps[group].path != catalog_->groups()[group]) return true;
+  struct stat state{};
+  if (::fstat(file, &state) != 0) return false;
+  if (state.st_size != stamps[group].size || nanoseconds(state.st_mtim) != stamps[group].mtime_ns) {
+    refuse_changed(sample, shown(stamps[group].path) + " was written");
+  }
+  return true;
 }
 
 void Files::refuse(std::uint64_t sample, const std::string& why) const {

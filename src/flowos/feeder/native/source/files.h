@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/unique_fd.h"
@@ -18,6 +19,7 @@ class Opened {
   std::uint64_t size() const { return size_; }
   // Exactly size() bytes. False with errno: it could not be read; errno 0: it ended early.
   bool read(std::byte* into) const;
+  int file() const { return file_->get(); }
 
  private:
   std::shared_ptr<const Descriptor> file_;
@@ -28,8 +30,8 @@ class Opened {
 // The samples of a catalog below a root that is mounted here. Safe to use from many threads.
 //
 // What has changed since it was listed is found where it would give wrong bytes: a size that the
-// catalog knows, and the size and time of a shard or array, are compared when the file is opened.
-// A size that the catalog does not know is taken as it is then.
+// catalog knows is compared when the file is opened, the size and time of a shard or array also
+// after each read. A size that the catalog does not know is taken as it is then.
 class Files {
  public:
   // Throws FeedError if there is no such folder.
@@ -54,6 +56,11 @@ class Files {
   Opened open_whole(std::uint64_t sample, const Catalog::Extent& extent) const;
   Opened open_piece(std::uint64_t sample, const Catalog::Extent& extent) const;
   std::shared_ptr<const Descriptor> open_shared(std::uint64_t sample, std::uint32_t group) const;
+  // Nothing: all bytes came; else an errno, 0 where the file ended early. SampleError.
+  std::optional<int> failure_of(std::uint64_t sample, const Opened& opened, std::byte* into) const;
+  // SampleError where a shard or array is not as it was listed; false with errno: it cannot be
+  // seen.
+  bool look_at(std::uint64_t sample, int file) const;
   [[noreturn]] void refuse(std::uint64_t sample, const std::string& why) const;
   [[noreturn]] void refuse_changed(std::uint64_t sample, const std::string& what) const;
   [[noreturn]] void refuse_unreadable(std::uint64_t sample, int error) const;

@@ -1,0 +1,32 @@
+"""Shards as a person gives them to a feed: damaged ones, and members by their names."""
+
+from pathlib import Path
+
+import pytest
+
+import flowos as fo
+
+from .object_store import ObjectStore, tar_of
+
+BLOCK = 512
+
+
+@pytest.mark.parametrize("of", ["s3://cut", "{url}/cut/x.tar"])
+def test_a_shard_cut_inside_of_a_class_is_one_line_and_leaves_no_cache(
+    store: ObjectStore, cache: Path, of: str
+) -> None:
+    whole = tar_of({"1.jpg": b"one", "1.cls": b"7" * 100})
+    store.bucket("cut", {"x.tar": whole[: 3 * BLOCK + 50]})
+    with pytest.raises(fo.FeedError, match=r"cut/?x?\.?t?a?r?/x\.tar: not a whole tar file: .+"):
+        fo.Feed(of.format(url=store.url), cache, batch_size=1)
+    assert not cache.exists() or list(cache.iterdir()) == []
+
+
+@pytest.mark.parametrize("member", ["JPG", ".JPG", "jpg"])
+def test_a_member_is_named_in_any_case(store: ObjectStore, tmp_path: Path, member: str) -> None:
+    shard = tar_of({"1.JPG": b"one", "1.png": b"other", "2.jpg": b"two"})
+    (tmp_path / "x.tar").write_bytes(shard)
+    store.bucket("shards", {"x.tar": shard})
+    for source in (tmp_path / "x.tar", "s3://shards"):
+        with fo.Feed(source, batch_size=2, shuffle=False, member=member) as feed:
+            assert [bytes(one) for samples, _ in feed for one in samples] == [b"one", b"two"]
