@@ -24,6 +24,15 @@ FLOW = fo.flow_output(double(fo.flow_input("x", fo.int64)))
         ({"address": "auto", "env": "bare:kernel=B"}, "kernel='B': the Ray at auto (local) boots"),
         ({"address": "local"}, "address='local' starts a Ray: leave address away"),
         ({"address": "auto", "pool": "gpu"}, "address is of a Ray that exists: give workers='ray'"),
+        (
+            {"address": "127.0.0.1:1"},
+            "no connection to 127.0.0.1:1: [Errno 111] ",
+        ),
+        (
+            {"address": "ray://nosuchhost.invalid:10001"},
+            "no connection to ray://nosuchhost.invalid",
+        ),
+        ({"address": "127.0.0.1:99999"}, "no connection to 127.0.0.1:99999: "),
         ({"address": "auto", "workers": "process"}, "address is of a Ray that exists: give work"),
     ],
 )

@@ -6,6 +6,8 @@ by way of this process. A run of which something was lost with a node begins ane
 
 import importlib
 import os
+import re
+import socket
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 _SKIP = "RAY_DEDUP_LOGS_SKIP_REGEX"
 _BREAKPOINT = "PYTHONBREAKPOINT"
 _REFUSED = "slice: workers='ray'"
+_CONNECT_SECONDS = 10.0
 
 
 class RaySlice(HeldSlice):
@@ -172,6 +175,7 @@ def _imported() -> Any:
 def _connect(ray: Any, address: str) -> None:
     before = os.environ.get(_BREAKPOINT)
     try:
+        _check_there(address)
         ray.init(address, logging_level="ERROR", log_to_driver=False)
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         why = str(error).strip().partition("\n")[0]
@@ -181,6 +185,13 @@ def _connect(ray: Any, address: str) -> None:
     finally:  # Ray's is for tasks
         if before is None:
             os.environ.pop(_BREAKPOINT, None)
+
+
+def _check_there(address: str) -> None:
+    """Ray itself tries for minutes. Raises OSError if nothing listens at HOST:PORT."""
+    found = re.fullmatch(r"(?:ray://)?\[?(.+?)\]?:(\d{1,5})", address)
+    if found:
+        socket.create_connection((found[1], int(found[2])), _CONNECT_SECONDS).close()
 
 
 def _refuse(options: SliceOptions, ask: Ask, address: str | None) -> None:

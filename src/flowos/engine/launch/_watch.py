@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 
 Act = Callable[[], object]
+_MAX_SLEEP_SECONDS = 86400.0
+"""epoll refuses more than 24 days."""
 
 
 class Watch:
@@ -65,7 +67,8 @@ class Watch:
     def _timeout(self) -> float | None:
         if not self._alarms:
             return None
-        return max(0.0, min(when for when, _ in self._alarms.values()) - time.monotonic())
+        left = min(when for when, _ in self._alarms.values()) - time.monotonic()
+        return min(max(0.0, left), _MAX_SLEEP_SECONDS)
 
     def _answer_bell(self) -> None:
         os.eventfd_read(self._bell)
