@@ -157,6 +157,8 @@ def test_a_slice_is_freed_while_another_thread_runs_on_it() -> None:
         ({"pool": "test", "nodes": 0}, "nodes=0; expected a positive int"),
         ({"pool": "test", "nodes": True}, "nodes=True; expected a positive int"),
         ({"pool": "test", "seconds": 0}, "seconds=0; expected a number above 0"),
+        ({"pool": "test", "seconds": 1e10}, "expected a number above 0 and below 1e9"),
+        ({"pool": 3}, "pool=3; expected the name of a pool"),
         ({"pool": "test", "seconds": "x"}, "seconds='x'; expected a number above 0"),
         ({"pool": "test", "seconds": float("inf")}, "seconds=inf; expected a number above 0"),
         ({"pool": "local", "nodes": 2}, "pool local: 2 nodes asked for, it has 1"),

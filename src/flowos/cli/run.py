@@ -12,7 +12,7 @@ from flowos.cli._environment import environment_of
 from flowos.cli._foreground import add_foreground, run_or_show, words_after_dashes
 from flowos.cli._output import print_json
 from flowos.cli._shared import number, seconds_above_0, top_command, whole
-from flowos.model import TaskFailed, UsageError
+from flowos.model import TaskFailed, UsageError, to_json
 
 if TYPE_CHECKING:
     from flowos.engine import HoldEvent
@@ -136,7 +136,7 @@ def _with_later_options(args: argparse.Namespace) -> argparse.Namespace:
 
 
 def _is_flow_file(word: str) -> bool:
-    return Path(word.partition(":")[0]).suffix == ".py"
+    return word.endswith(".py") or ".py:" in word
 
 
 def _run_flow(args: argparse.Namespace) -> int:
@@ -161,10 +161,11 @@ def _run_flow(args: argparse.Namespace) -> int:
 
 def _show_outputs(outputs: Mapping[str, object], as_json: bool) -> None:
     from flowos.operations._plain_output import plain_output
+    from flowos.operations._whole_numbers import dumped
 
     plain = {name: plain_output(value) for name, value in outputs.items()}
     if as_json:
-        print_json(plain)
+        print(dumped(to_json(plain)))
         return
     for name, value in plain.items():
         print(f"{name} = {str(value).rstrip()}")

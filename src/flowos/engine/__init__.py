@@ -31,6 +31,7 @@ _PARTS = {
     "bodies._cuda": "cuda",
     "bodies._cxx": "cxx",
     "bodies._hdl": "hdl hdl_packages",
+    "bodies._masks": "masked_words",
     "bodies._nvrtc": "nvrtc_version",
     "bodies._opencl": "opencl",
     "bodies._opencl_engine": "opencl_devices",
@@ -156,6 +157,7 @@ if TYPE_CHECKING:
     from flowos.engine.bodies._cuda import cuda as cuda
     from flowos.engine.bodies._cxx import cxx as cxx
     from flowos.engine.bodies._hdl import hdl as hdl, hdl_packages as hdl_packages
+    from flowos.engine.bodies._masks import masked_words as masked_words
     from flowos.engine.bodies._nvrtc import nvrtc_version as nvrtc_version
     from flowos.engine.bodies._opencl import opencl as opencl
     from flowos.engine.bodies._r import r as r, r_package as r_package

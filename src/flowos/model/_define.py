@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypedDict, Unpack, cast, get_args, get_origin, overload
 
 from flowos._signatures import with_keywords
@@ -125,11 +126,11 @@ def _from_dictionary(given: Mapping[str, Any], options: TaskKeywords) -> Task:
 
 
 def _from_function(fun: Any, options: TaskKeywords) -> Task:
-    title = options.get("name") or str(getattr(fun, "__name__", "task"))
+    title = options.get("name") or str(getattr(_inner(fun), "__name__", "task"))
     where = f"task {title!r}"
     _function(where, fun)
+    parameters = _parameters(where, fun)
     hints = _hints(where, fun)
-    parameters = list(inspect.signature(fun).parameters.values())
     inputs = tuple(_input(where, parameter, hints) for parameter in parameters)
     return _finished(
         title,
@@ -142,9 +143,26 @@ def _from_function(fun: Any, options: TaskKeywords) -> Task:
     )
 
 
-def _hints(where: str, fun: Callable[..., Any]) -> dict[str, Any]:
+def _inner(fun: Any) -> Any:
+    """What a partial one calls."""
+    return _inner(fun.func) if isinstance(fun, partial) else fun
+
+
+def _parameters(where: str, fun: Callable[..., Any]) -> list[inspect.Parameter]:
     try:
-        return inspect.get_annotations(fun, eval_str=True)
+        return list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError) as error:
+        raise WiringError(
+            f"{where}: it does not say what it takes ({error}); call it in a function with types"
+        ) from error
+
+
+def _hints(where: str, fun: Callable[..., Any]) -> dict[str, Any]:
+    said = _inner(fun)
+    if not isinstance(said, type) and not hasattr(said, "__annotations__"):
+        said = type(said).__call__  # an object that is called
+    try:
+        return inspect.get_annotations(said, eval_str=True)
     except Exception as error:
         raise WiringError(
             f"{where}: its type hints cannot be read ({type(error).__name__}: {error})"

@@ -25,7 +25,7 @@ def command(  # noqa: PLR0913 - options of a command line, all by keyword
     stderr: str | tuple[str, PortType] | None = None,
     exit_code: str | None = None,
     outcome: str | None = None,
-    variables: Mapping[str, str] | None = None,
+    variables: Mapping[str, str | float | PurePath] | None = None,
     inherit: bool = True,
     limit_seconds: float | None = None,
     once: str = "",
@@ -60,12 +60,31 @@ def command(  # noqa: PLR0913 - options of a command line, all by keyword
         name=title,
         inputs=_inputs(title, {n: File for n in _names(body, In)} | dict(inputs or {})),
         outputs=tuple(PortSpec(n, t) for n, t in (*((n, File) for n in files), *captures.values())),
-        body=replace(body, captures=_named(captures), variables=tuple((variables or {}).items())),
+        body=replace(body, captures=_named(captures), variables=_variables(title, variables)),
         needs=needs_of(title, needs),
         retries=retries,
         requeue=requeue,
         cache=cache,
     )
+
+
+def _variables(title: str, given: object) -> tuple[tuple[str, str], ...]:
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping):
+        raise WiringError(
+            f"command {title!r}: variables={brief_repr(given)}; expected a dictionary of names and "
+            "texts"
+        )
+    for name, value in given.items():
+        if not isinstance(name, str) or not name or not {"=", "\0"}.isdisjoint(name):
+            raise WiringError(f"command {title!r}: no variable has the name {brief_repr(name)}")
+        if not isinstance(value, (str, int, float, PurePath)) or isinstance(value, bool):
+            raise WiringError(
+                f"command {title!r}: variable {name}={brief_repr(value)}; expected a text, a "
+                "number or a path"
+            )
+    return tuple((name, str(value)) for name, value in given.items())
 
 
 def _named(captures: Mapping[str, tuple[str, PortType]]) -> tuple[tuple[str, Captured], ...]:

@@ -260,7 +260,7 @@ class Ask:
         times = {"seconds": self.seconds, "lease_seconds": self.lease_seconds}
         for name, seconds in times.items():
             if seconds is not None and not _is_time(seconds):
-                raise ValueError(f"{name}={seconds!r}; expected a number above 0")
+                raise ValueError(f"{name}={seconds!r}; expected a number above 0 and below 1e9")
 
     @property
     def device_counts(self) -> Counts:

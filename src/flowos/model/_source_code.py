@@ -30,7 +30,14 @@ _NVRTC_ERROR = re.compile(
 _FORTRAN_PLACE = re.compile(r"^(?P<where>[^\n]*:\d+:\d+):$", re.MULTILINE)
 _FORTRAN_ERROR = re.compile(r"^(Fatal )?Error: (?P<what>[^\n]*)", re.MULTILINE)
 
-_INCLUDE = re.compile(r'(?:^[ \t]*#|`)[ \t]*include[ \t]*("[^"\n]+"|<[^>\n]+>)', re.MULTILINE)
+_INCLUDE = re.compile(
+    r"(?:^[ \t]*#[ \t]*(?:include|define[ \t]+\w+)|`[ \t]*include|^[ \t]*(?i:include)"
+    r"|\bsource\([ \t]*(?:file[ \t]*=)?)"
+    r"""[ \t]*("[^"\n]+"|<[^>\n]+>|'[^'\n]+')""",
+    re.MULTILINE,
+)
+"""A name that a macro has may be one that is included."""
+_SYSTEM = ("-isystem", "-idirafter")
 _WRITES = re.compile(
     r'\$(?:dumpfile|writemem[bh])\s*\(\s*"[^"\n]*"'
     r'|\$fopen\s*\(\s*"[^"\n]*"\s*(?:\)|,\s*"[wa][^"\n]*")'
@@ -42,7 +49,8 @@ _WRITES = re.compile(
 class SourceCode:
     """text: as it was when the task was made. path: of its file, "" if it was given as text.
 
-    headers: digests of the files next to it that it includes, for results that are kept.
+    headers: digests of the files that it includes, and of those among the flags, for results that
+    are kept.
     """
 
     text: str
@@ -76,8 +84,9 @@ class SourceCode:
         language = ("-cpp", "-I", folder) if self.language == "fortran" else ("-iquote", folder)
         standard = ("-std=c++20",) if self.language == "c++" else ()
         made = ("-O3", "-march=native", "-fPIC", "-shared", *standard)
+        listed = "-MD" if any(flag.startswith(_SYSTEM) for flag in self.flags) else "-MMD"
         return (
-            *(compiler, *made, *language, "-MMD", "-MF", headers),
+            *(compiler, *made, *language, listed, "-MF", headers),
             *(file, "-o", library, *self.flags),
         )
 
@@ -88,7 +97,7 @@ def language_of(path: str) -> Language | None:
 
 
 def included_names(text: str) -> list[str]:
-    """Names of the files that a source includes, in quotes or <>; `include is Verilog's."""
+    """Names of the files that a source may include: `include is Verilog's, source() R's."""
     return [word[1:-1] for word in _INCLUDE.findall(text)]
 
 

@@ -4,6 +4,8 @@ import json
 from enum import Enum
 from typing import Any
 
+from flowos.operations._whole_numbers import WholeNumber, digits, is_long
+
 
 def plain_output(value: object) -> Any:
     """Arrays and sets become lists, objects of known fields dicts, files paths, values without a
@@ -11,10 +13,19 @@ def plain_output(value: object) -> Any:
     try:
         return _plain(value)
     except RecursionError:  # it contains itself
+        return _brief(value)
+
+
+def _brief(value: object) -> str:
+    try:
         return str(value)
+    except RecursionError:
+        return f"({type(value).__name__}, nested too deeply to be shown)"
 
 
 def _plain(value: Any) -> Any:
+    if is_long(value):
+        return WholeNumber(value)
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
@@ -37,5 +48,7 @@ def _plain(value: Any) -> Any:
 
 
 def _key(name: object) -> str:
+    if is_long(name):
+        return digits(name)  # type: ignore[arg-type]
     plain = name is None or isinstance(name, (bool, int, float))
     return json.dumps(name) if plain else str(name)

@@ -56,7 +56,7 @@ def options_of(
         cores=_cores(how["cores"], pool),
         folder=_absolute("folder", how["folder"]),
         fuse=None if _one_of("fuse", how["fuse"], _FUSE) == "chains" else "none",
-        emit=how["emit"],
+        emit=_called("emit", how["emit"]),
         journal=_absolute("journal", how["journal"]),
         log=_absolute("log", how["log"]),
         progress=_watch(how["progress"]),
@@ -86,6 +86,12 @@ def _watch(progress: bool | OnProgress) -> "ProgressWatch | None":
 
     sink = shown_progress() if progress is True else CalledProgress(progress)
     return None if sink is None else ProgressWatch(sink)
+
+
+def _called(option: str, given: Emit | None) -> Emit | None:
+    if given is not None and not callable(given):
+        raise SliceRefused(f"slice: {option}={brief_repr(given)}; expected a function")
+    return given
 
 
 def _absolute(option: str, path: str | PathLike[str] | None) -> Path | None:

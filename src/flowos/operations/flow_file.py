@@ -8,17 +8,14 @@ not run.
 import importlib.util
 import json
 import math
-import os
-import shutil
 import sys
-import tempfile
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flowos.engine import RemoteTraceback, copy_file, here
+from flowos.engine import RemoteTraceback
 from flowos.model import (
     Choice,
     Complex,
@@ -40,6 +37,7 @@ from flowos.model import (
     str_,
 )
 from flowos.operations._from_json import from_json
+from flowos.operations._kept_files import keep
 from flowos.plan import tasks_within
 
 _LISTS = "expected numbers in nested lists of equal lengths as JSON, or a .npy file"
@@ -77,14 +75,17 @@ def run_flow(
     values = read_values(flow, given)
     with slice_(flow, env, **how) as on:
         results = on.run(**values)
-        outputs = dict(zip((p.name for p in flow.task.outputs), results, strict=True))
-        failed = _publish(outputs, places or {})
+        kinds = {port.name: port.type for port in flow.task.outputs}
+        outputs = dict(zip(kinds, results, strict=True))
+        failed = _publish(outputs, kinds, places or {})
     for note in on.notes:
         on_note(note)
     return RanFlow(outputs=outputs, failed=failed)
 
 
-def _publish(outputs: dict[str, object], places: Mapping[str, Path]) -> tuple[str, ...]:
+def _publish(
+    outputs: dict[str, object], kinds: Mapping[str, PortType], places: Mapping[str, Path]
+) -> tuple[str, ...]:
     """Why some are not published. outputs: of the others it is the path then.
 
     A file without a place is kept in a temporary folder.
@@ -96,59 +97,14 @@ def _publish(outputs: dict[str, object], places: Mapping[str, Path]) -> tuple[st
         try:
             publish(outputs[name], place)
         except FlowosError as error:  # no reason to lose what the run has made
-            failed.append(f"{error}{_keep(outputs, name)}")
+            failed.append(f"{error}{keep(outputs, name, kinds[name], unpublished=True)}")
         else:
             outputs[name] = place
-    for name in [n for n, value in outputs.items() if n not in places and _goes(value)]:
-        why = _keep(outputs, name)
+    for name in [name for name in outputs if name not in places]:
+        why = keep(outputs, name, kinds[name])
         if name not in outputs:
             failed.append(f"output {name}{why}")
     return tuple(failed)
-
-
-def _goes(value: object) -> bool:
-    """Whether it lies in a folder that is removed with the slice."""
-    if not isinstance(value, os.PathLike):
-        return False
-    path = Path(value)
-    on_a_cluster = any(part.startswith(".flowos-") for part in path.parts)
-    return on_a_cluster or path.is_relative_to(here().folder())
-
-
-def _keep(outputs: dict[str, object], name: str) -> str:
-    """Has a file stay when the slice's folder is removed; where it is, or why it is lost."""
-    value = outputs[name]
-    if not isinstance(value, os.PathLike):
-        return ""
-    try:
-        outputs[name] = kept = _kept(Path(value))
-    except OSError as error:
-        del outputs[name]
-        return f"; nor can it be kept in a temporary folder: {error.strerror or error}"
-    return f"; it is kept as {kept}"
-
-
-def _kept(made: Path) -> Path:
-    """The same file or folder in one that stays. Raises OSError."""
-    folder = Path(tempfile.mkdtemp(prefix="flowos-"))
-    kept, source = folder / made.name, made.resolve()
-    try:
-        if source.is_dir():
-            shutil.copytree(source, kept, symlinks=True, copy_function=_linked)
-        else:
-            _linked(source, kept)
-    except OSError:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    return kept
-
-
-def _linked(source: str | Path, target: str | Path) -> None:
-    """A second name takes no room on a disk that may be full."""
-    try:
-        os.link(source, target)
-    except OSError:  # another file system
-        copy_file(Path(source), Path(target))
 
 
 def read_places(flow: Flow, given: Sequence[str]) -> dict[str, Path]:
@@ -168,9 +124,15 @@ def read_places(flow: Flow, given: Sequence[str]) -> dict[str, Path]:
     return places
 
 
+def file_and_name(word: str) -> tuple[str, str]:
+    """Of FILE.py:NAME; "" without a name. A folder may have a colon in its name."""
+    file, end, name = word.rpartition(".py:")
+    return (f"{file}.py", name) if end else (word, "")
+
+
 def load_flow(word: str) -> Flow:
     """The flow of FILE or FILE:NAME. Raises UsageError if the file has none, or several."""
-    file, _, name = word.partition(":")
+    file, name = file_and_name(word)
     path = Path(file).absolute()
     if not path.is_file():
         raise UsageError(f"no such flow file: there is nothing at {path}")
@@ -379,7 +341,7 @@ def _array(port: PortSpec, text: str) -> object:
     import numpy as np
 
     if text.endswith(".npy"):
-        return np.load(text, allow_pickle=False)
+        return _loaded(text)
     try:
         lists = json.loads(text, parse_float=_number)
     except json.JSONDecodeError as error:
@@ -396,3 +358,15 @@ def _array(port: PortSpec, text: str) -> object:
     if is_number or made.dtype.kind not in "biufc":
         raise ValueError(_LISTS)
     return made
+
+
+def _loaded(file: str) -> object:
+    """Raises OSError if it cannot be opened, ValueError for whatever else NumPy raises."""
+    import numpy as np
+
+    try:
+        return np.load(file, allow_pickle=False)
+    except OSError:
+        raise
+    except Exception as error:
+        raise ValueError(f"it cannot be read as .npy ({error})") from error

@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import json
 import os
 import secrets
 import shutil
@@ -11,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from flowos.engine import NoDigest, copy_file, file_digest
+from flowos.engine import NoDigest, copy_file, file_digest, masked_words
 from flowos.model import (
     Array,
     Complex,
@@ -30,8 +29,10 @@ from flowos.model import (
     to_json,
 )
 from flowos.operations._files import check_folder, path_complaint
+from flowos.operations._whole_numbers import dumped
 
 _NUMBERS, _NESTED = (".npy", ".json"), (".json",)
+_MOST_OF_A_NAME = 200
 
 
 def publish(value: object, path: str | PathLike[str]) -> bool:
@@ -54,7 +55,18 @@ def publish(value: object, path: str | PathLike[str]) -> bool:
     given = Path(value) if isinstance(value, PathLike) else _content(value, Path(path))
     if isinstance(given, Path) and not given.exists():
         raise ValueRefused(f"publish: expected a file, nothing is at {given}")
-    return _put(Path(os.path.realpath(path)), given)  # a link stays, and leads to the new file
+    target = Path(os.path.realpath(path))  # a link stays, and leads to the new file
+    if isinstance(given, Path):
+        _check_apart(given, target)
+    return _put(target, given)
+
+
+def _check_apart(source: Path, target: Path) -> None:
+    real = Path(os.path.realpath(source))
+    if real.is_dir() and real in target.parents:
+        raise ValueRefused(
+            f"publish: {target} is in the folder {real}, which would be copied into itself"
+        )
 
 
 def place_complaint(kind: PortType, path: Path) -> str:
@@ -94,7 +106,7 @@ def _suffixes(kind: PortType) -> tuple[str, ...]:
 
 
 def _put(target: Path, given: Path | bytes) -> bool:
-    aside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    aside = _aside(target)
     try:
         if _is_there(target, given):
             return False
@@ -107,6 +119,12 @@ def _put(target: Path, given: Path | bytes) -> bool:
     finally:
         _remove(aside)
     return True
+
+
+def _aside(target: Path) -> Path:
+    """Next to it; its name may be as long as one can be."""
+    start = os.fsdecode(os.fsencode(target.name)[:_MOST_OF_A_NAME])
+    return target.with_name(f".{start}.{secrets.token_hex(4)}")
 
 
 def _is_there(target: Path, given: Path | bytes) -> bool:
@@ -135,7 +153,7 @@ def _replace(target: Path, new: Path) -> None:
     if not target.is_dir():
         new.replace(target)
         return
-    old = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    old = _aside(target)
     target.rename(old)
     try:
         new.rename(target)
@@ -146,10 +164,10 @@ def _replace(target: Path, new: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with suppress(OSError):
+    with suppress(OSError):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
             path.unlink(missing_ok=True)
 
 
@@ -165,15 +183,29 @@ def _content(value: Any, target: Path) -> bytes:
         return _npy(value, target)
     raise ValueRefused(
         f"publish: {brief_repr(value)} cannot be written to {target.name}: "
-        f"use a name that ends in {' or '.join(_NUMBERS if numbers else _NESTED)}"
+        f"{_remedy(value, numbers=numbers)}"
     )
+
+
+def _remedy(value: Any, *, numbers: bool) -> str:
+    try:
+        _plain(value)
+    except (TypeError, RecursionError):
+        if not numbers:
+            return "no file has a form for it: make it a text, or bytes"
+        return "use a name that ends in .npy"
+    return f"use a name that ends in {' or '.join(_NUMBERS if numbers else _NESTED)}"
 
 
 def _json(value: object, target: Path) -> bytes:
     try:
-        text = json.dumps(to_json(_plain(value)), ensure_ascii=False, indent=1, allow_nan=False)
-    except (TypeError, RecursionError) as error:
+        text = dumped(to_json(_plain(value)), ensure_ascii=False)
+    except TypeError as error:
         raise ValueRefused(f"publish: {target.name}: {error}") from error
+    except RecursionError as error:
+        raise ValueRefused(
+            f"publish: {target.name}: it is nested too deeply, or contains itself"
+        ) from error
     return _utf8(f"{text}\n", target)
 
 
@@ -207,6 +239,8 @@ def _npy(value: Any, target: Path) -> bytes:
     import numpy as np
 
     content = io.BytesIO()
+    if words := masked_words(value):
+        raise ValueRefused(f"publish: {target.name}: {words}")
     try:
         np.save(content, value, allow_pickle=False)
     except ValueError as error:

@@ -154,6 +154,8 @@ def settings_in_force(*, defaults: bool = False) -> SettingsInForce:
 
 def pool_named(name: str) -> Pool:
     """A pool by name. Raises SliceRefused if there is none, SettingsError for a mistake."""
+    if not isinstance(name, str):
+        raise SliceRefused(f"slice: pool={name!r:.80}; expected the name of a pool")
     pools = {pool.name: pool for pool in load_settings().pools}
     if name in pools:
         return pools[name]

@@ -80,6 +80,8 @@ def slices(limit: int | None = None) -> ListedSlices:
 
 def slice_named(ref: str) -> SliceRecord:
     """A slice by its id or a prefix of it. Raises StoreError if none or several fit."""
+    if not isinstance(ref, str):
+        raise StoreError(f"slice {ref!r:.80}: expected its id, a text")
     known = slices().found
     fit = [each for each in known if each.id.startswith(ref)]
     found = [each for each in fit if each.id == ref] or fit

@@ -235,6 +235,85 @@ def test_a_library_is_compiled_once_and_anew_when_its_headers_change(
     assert flagged.body.fun(1) == 3
 
 
+USES = 'extern "C" int w(); extern "C" int used(long x, long* y) { *y = w() * x; return 0; }'
+ONE: Any = {"inputs": {"x": fo.int64}, "outputs": {"y": fo.int64}}
+
+
+def linked(folder: Path, factor: int) -> None:
+    """Makes libw.a and libv.so there, whose w() is this."""
+    (folder / "w.c").write_text(f"int w(void) {{ return {factor}; }}")
+    for words in (
+        ["cc", "-c", "-fPIC", "w.c"],
+        ["ar", "rcs", "libw.a", "w.o"],
+        ["cc", "-shared", "-o", "libv.so", "w.o"],
+    ):
+        subprocess.run(words, cwd=folder, check=True)
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize("flags", [["{}/libw.a"], ["-L{}", "-l:libw.a"], ["-L", "{}", "-lw"]])
+def test_a_library_is_made_anew_when_what_is_linked_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: list[str], compiler: str
+) -> None:
+    monkeypatch.setenv("CXX", compiler)
+    words = [flag.format(tmp_path) for flag in flags]
+    found = []
+    for factor in (2, 3):
+        linked(tmp_path, factor)
+        task: Any = fo.cxx(USES, "used", flags=words, **ONE)
+        found.append((task.body.fun(10), task.body.fun.code.headers))
+    assert [result for result, _ in found] == [20, 30]
+    assert found[0][1] != found[1][1]  # by these a result is kept
+
+
+def test_kept_results_depend_on_shared_libraries_among_the_flags(tmp_path: Path) -> None:
+    found = set()
+    for factor in (2, 3):
+        linked(tmp_path, factor)
+        task: Any = fo.cxx(USES, "used", flags=[f"-L{tmp_path}", "-lv"], **ONE)
+        found.add(task.body.fun.code.headers)
+    assert len(found) == 2
+    assert () not in found
+
+
+CALLED = 'extern "C" int used(long x, long* y) { *y = W * x; return 0; }'
+INCLUDES = """integer(c_int) function used(x, y) bind(c)
+use iso_c_binding
+integer(c_int64_t), value :: x
+integer(c_int64_t) :: y
+%s 'w.h'
+y = w * x
+used = 0
+end function
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "flags"),
+    [
+        ("a.cpp", f'#include "w.h"\n{CALLED}', ["-I{}/inc"]),
+        ("a.cpp", f"#include <w.h>\n{CALLED}", ["-isystem", "{}/inc"]),
+        ("a.cpp", f'#define H "inc/w.h"\n#include H\n{CALLED}', []),
+        ("a.cpp", CALLED, ["-include", "{}/inc/w.h"]),
+        ("a.f90", INCLUDES % "INCLUDE", ["-I{}/inc"]),
+    ],
+)
+def test_what_is_read_by_other_ways_is_seen_too(
+    tmp_path: Path, name: str, text: str, flags: list[str]
+) -> None:
+    (tmp_path / "inc").mkdir()
+    (tmp_path / name).write_text(text)
+    found = []
+    for factor in (2, 3):
+        line = f"integer(c_int64_t) :: w = {factor}" if name == "a.f90" else f"#define W {factor}"
+        (tmp_path / "inc" / "w.h").write_text(f"{line}\n")
+        words = [flag.format(tmp_path) for flag in flags]
+        task: Any = fo.cxx(tmp_path / name, "used", flags=words, **ONE)
+        found.append((task.body.fun(10), task.body.fun.code.headers))
+    assert [result for result, _ in found] == [20, 30]
+    assert found[0][1] != found[1][1]
+
+
 @pytest.mark.parametrize("damage", ["library", "entry", "gone"])
 def test_a_damaged_entry_is_compiled_anew(cache: Path, damage: str) -> None:
     task = fo.cxx(TRIAD, "triad", **PORTS)

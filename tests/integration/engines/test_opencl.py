@@ -252,6 +252,23 @@ def test_headers_are_looked_for_next_to_the_source_and_flags_are_passed_on(tmp_p
     assert run(task, 4) == [13]
 
 
+@pytest.mark.parametrize("flags", [["-I{}"], ["-I", "{}"], ["-I {}"]])
+def test_headers_in_other_folders_are_seen_by_kept_results(
+    tmp_path: Path, flags: list[str]
+) -> None:
+    (tmp_path / "inc").mkdir()
+    file = tmp_path / "scaled.cl"
+    file.write_text(
+        "#include <scale.h>\n__kernel void scaled(long x, __global long* y) { *y = SCALE * x; }"
+    )
+    ports: Any = {"inputs": {"x": fo.int64}, "outputs": {"y": fo.int64}}
+    words = [flag.format(tmp_path / "inc") for flag in flags]
+    for factor in (2, 3):
+        (tmp_path / "inc" / "scale.h").write_text(f"#define SCALE {factor}\n")
+        task = fo.opencl(file, "scaled", size=1, flags=words, cache=True, **ports)
+        assert run(task, 4) == [4 * factor]
+
+
 def test_threads_call_one_kernel_at_once() -> None:
     task: Any = fo.opencl(TRIAD, "triad", **PORTS)
     found: list[bool] = []

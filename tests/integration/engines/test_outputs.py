@@ -1,9 +1,14 @@
 """Outputs of native bodies: allocated for a call, and read after it."""
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
 import numpy as np
 import pytest
 
 import flowos as fo
+from flowos.engine.bodies._masks import refuse_masked
 from flowos.engine.bodies._outputs import as_outputs, contiguous, empty_outputs
 from flowos.model import PortMisfit, native_ports
 
@@ -33,3 +38,40 @@ def test_only_what_has_strides_is_copied() -> None:
     assert values[1].tolist() == [0, 2, 4]
     assert values[2] is number
     assert values[3] == 7
+
+
+def test_what_is_masked_is_refused_and_a_mask_without_a_truth_is_none() -> None:
+    whole, holes = np.ma.array([1.0, 2.0]), np.ma.array([1, -9999, 2], mask=[False, True, False])
+    refuse_masked(PORTS, [whole, np.ma.array([3.0], mask=[False])])
+    with pytest.raises(PortMisfit) as caught:
+        refuse_masked(PORTS, [whole, holes])
+    said = "input 'c': 1 of 3 values is masked: fill it, as with x.filled(0)"
+    assert str(caught.value) == said
+
+
+VECTOR = fo.array(fo.float64, ("n",))
+C = """extern "C" int copy(const double* x, long n, double* y) {
+  for (long i = 0; i < n; ++i) y[i] = x[i];
+  return 0; }"""
+CL = """__kernel void copy(__global const double* x, long n, __global double* y) {
+  y[get_global_id(0)] = x[get_global_id(0)]; }"""
+PORT: Any = {"inputs": {"x": VECTOR}, "outputs": {"y": VECTOR}}
+BODIES: dict[str, Callable[[], Any]] = {
+    "cxx": lambda: fo.cxx(C, "copy", **PORT),
+    "opencl": lambda: fo.opencl(CL, "copy", size="n", **PORT),
+    "r": lambda: fo.r("copy <- function(x) {\n x }", "copy", **PORT),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_no_native_body_takes_masked_values(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    flow = fo.flow_output(BODIES[name]()(fo.flow_input("x", VECTOR)))
+    with fo.slice(flow, workers="thread") as opened:
+        for whole in (np.ma.array([1.0, 2.0]), np.array([1.0, 2.0])):
+            (found,) = cast("list[Any]", opened.run(whole))
+            assert found.tolist() == [1.0, 2.0]
+        with pytest.raises(fo.FlowosError, match=r"2 of 3 values are masked: .* x.filled\(nan\)"):
+            opened.run(np.ma.array([1.0, 2.0, -9999.0], mask=[False, True, True]))

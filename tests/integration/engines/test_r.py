@@ -297,3 +297,21 @@ def test_what_it_cannot_be_is_said_where_it_is_defined() -> None:
     with pytest.raises(fo.WiringError, match="bytes_ has no type there"):
         body("x", bytes)
     assert pickle.loads(pickle.dumps(body("x").body.fun)).entry == "f"
+
+
+@pytest.mark.parametrize("place", ["{}/w.R", "w.R"])
+def test_kept_results_depend_on_what_the_source_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = []
+    for factor in (2, 3):
+        (tmp_path / "w.R").write_text(f"w <- {factor}\n")
+        task = fo.r(
+            f"source('{place.format(tmp_path)}')\nf <- function(x) w * x\n",
+            "f",
+            inputs={"x": VECTOR},
+            outputs={"y": VECTOR},
+        )
+        found.append(task.body.fun.code.headers)  # type: ignore[union-attr]
+    assert found[0] != found[1]

@@ -278,6 +278,7 @@ def test_a_failure_ends_the_run_while_another_task_still_runs() -> None:
     [
         ({"workers": "fork"}, "slice: workers='fork' (str); one of thread, process, inline"),
         ({"fuse": "all"}, "slice: fuse='all' (str); one of chains, none"),
+        ({"emit": 3}, "slice: emit=3 (int); expected a function"),
         ({"cores": 0}, "slice: cores=0 (int); expected a positive int"),
         ({"cores": 1.5}, "slice: cores=1.5 (float); expected a positive int"),
         ({"cores": 10**6}, "slice: 1000000 cores asked for, this node has"),

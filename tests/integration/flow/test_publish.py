@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 
 import flowos as fo
 from flowos.model import StoreError
-from flowos.operations import flow_file
+from flowos.operations import _kept_files, flow_file
 
 FLOWOS = str(Path(sys.executable).with_name("flowos"))
 FLOW = """
@@ -33,6 +34,13 @@ listing, said = fo.command(
 )(n)
 flow = fo.flow_output(table(n), listing, said)
 """
+
+
+def nested(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
 
 
 def left(folder: Path) -> list[str]:
@@ -103,6 +111,14 @@ def test_a_link_stays_and_leads_to_the_new_content(tmp_path: Path) -> None:
         ("\udc80", "a.txt", "a.txt: a text that is not Unicode"),
         ({"a": "\udc80"}, "a.json", "a.json: a text that is not Unicode"),
         ("text", "a\0", "expected a path, given "),
+        (datetime(2026, 1, 2), "a.txt", "no file has a form for it: make it a text, or bytes"),
+        (1j, "a.txt", "use a name that ends in .npy$"),
+        (nested(5000), "a.json", "a.json: it is nested too deeply, or contains itself"),
+        (
+            np.ma.array([1.0, 2.0, -9999.0], mask=[False, False, True]),
+            "a.npy",
+            r"1 of 3 values is masked: fill it, as with x.filled\(nan\)",
+        ),
     ],
 )
 def test_a_value_that_does_not_fit_the_name_is_refused(
@@ -111,6 +127,36 @@ def test_a_value_that_does_not_fit_the_name_is_refused(
     with pytest.raises(fo.ValueRefused, match=f"^publish: .*{complaint}"):
         fo.publish(value, tmp_path / name)
     assert left(tmp_path) == []
+
+
+def test_a_mask_that_hides_nothing_and_long_integers_are_written(tmp_path: Path) -> None:
+    fo.publish(np.ma.array([1.0, 2.0], mask=[False, False]), tmp_path / "a.npy")
+    assert np.load(tmp_path / "a.npy").tolist() == [1.0, 2.0]
+    fo.publish({"a": [10**5000, "b"], "c": -(10**5000)}, tmp_path / "a.json")
+    text = (tmp_path / "a.json").read_text()
+    assert text == '{\n "a": [\n  1%s,\n  "b"\n ],\n "c": -1%s\n}\n' % (("0" * 5000,) * 2)
+
+
+def test_a_folder_is_not_copied_into_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("1")
+    monkeypatch.chdir(tmp_path)
+    for place in ("sub/x", "x"):
+        with pytest.raises(fo.ValueRefused, match=r"which would be copied into itself$"):
+            fo.publish(Path(), place)
+    assert left(tmp_path) == ["file"]
+    assert not fo.publish(Path(), tmp_path)
+
+
+def test_a_name_is_as_long_as_a_name_may_be(tmp_path: Path) -> None:
+    for name in ("x" * 255, "ü" * 127):
+        for text in ("new", "newer"):
+            assert fo.publish(text, tmp_path / name)
+            assert (tmp_path / name).read_text() == text
+    with pytest.raises(StoreError, match="File name too long"):
+        fo.publish("t", tmp_path / ("x" * 300))
+    assert left(tmp_path) == ["x" * 255, "ü" * 127]
 
 
 @pytest.mark.parametrize("path", ["", 3, None, b"a", "a\0"])
@@ -304,10 +350,10 @@ def test_a_file_for_which_there_is_no_room_is_not_named(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(flow_file, "_linked", full)
+    monkeypatch.setattr(_kept_files, "_linked", full)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / "at").mkdir()
-    (why,) = flow_file._publish(outputs, {"one": tmp_path / "at"})
+    (why,) = flow_file._publish(outputs, dict.fromkeys(outputs, fo.any_), {"one": tmp_path / "at"})
     assert why.endswith("; nor can it be kept in a temporary folder: No space left on device")
     assert outputs == {"two": 2}
     assert left(tmp_path) == ["at", "made"]

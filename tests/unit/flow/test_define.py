@@ -202,6 +202,32 @@ class Own:
     pass
 
 
+class Scaled:
+    def __call__(self, x: "int", by: float = 2.0) -> float:
+        return x * by
+
+
+def scale(by: float, x: int, *, more: int = 0) -> float:
+    return by * x + more
+
+
+@pytest.mark.parametrize(
+    ("fun", "said"),
+    [
+        (partial(scale, 2.0), "scale(x: int64, more: int64) -> out: float64"),
+        (
+            partial(partial(scale, more=3), x=1),
+            "scale(by: float64, x: int64, more: int64) -> out: float64",
+        ),
+        (Scaled(), "task(x: int64, by: float64) -> out: float64"),
+        (partial(Scaled(), 3), "task(by: float64) -> out: float64"),
+        (Scaled().__call__, "__call__(x: int64, by: float64) -> out: float64"),
+    ],
+)
+def test_types_are_read_of_what_is_called(fun: Any, said: str) -> None:
+    assert str(task(fun)) == said
+
+
 def no_type(x) -> int:  # type: ignore[no-untyped-def]
     return int(x)
 
@@ -242,6 +268,8 @@ def some(x: int):  # type: ignore[no-untyped-def]
         (wrong_default, "default of 'x': expected int64"),
         (random, "parameter 'x': expected a port type"),
         (listed, "Own'> (type), in list["),
+        (int, "task 'int': it does not say what it takes (no signature found"),
+        (partial(no_type), "task 'no_type': parameter 'x' has no type; use fo.any_"),
         (later, "expected a plain function, given an async or generator one"),
         (some, "expected a plain function, given an async or generator one"),
         (3, "expected a function, given 3"),
@@ -305,7 +333,7 @@ def test_a_command_line_makes_its_ports() -> None:
         stderr=("raw", m.bytes_),
         exit_code="code",
         outcome="outcome",
-        variables={"A": "1"},
+        variables={"A": "1", "B": 4, "C": Path("/x")},
     )
     assert made.name == "cc"
     assert str(made) == (
@@ -315,7 +343,7 @@ def test_a_command_line_makes_its_ports() -> None:
     assert isinstance(made.body, Command)
     assert made.body.argv[2] == "2"
     assert made.body.argv[-1] == "/x"
-    assert made.body.variables == (("A", "1"),)
+    assert made.body.variables == (("A", "1"), ("B", "4"), ("C", "/x"))
     assert dict(made.body.captures)["code"] == "exit_code"
 
 
@@ -341,6 +369,9 @@ def test_a_command_without_outputs_gives_what_it_prints() -> None:
         (["a", In("x")], {"inputs": {"x": 3}}, "input 'x': expected a port type"),
         (["a", Out("x")], {"stdout": "x"}, "two outputs are named 'x'"),
         (["a", Out("x")], {"stdout": "y", "once": "k"}, "what is made once is files"),
+        (["a"], {"variables": ["A"]}, "command 'a': variables=['A'] (list); expected a dictionary"),
+        (["a"], {"variables": {"A=B": ""}}, "command 'a': no variable has the name 'A=B'"),
+        (["a"], {"variables": {"A": None}}, "command 'a': variable A=None"),
     ],
 )
 def test_a_wrong_command_line_is_refused_in_one_line(

@@ -43,6 +43,7 @@ def test_the_command_looks_for_headers_beside_the_source() -> None:
     assert "-std=c++20" in command
     fortran = code("", "fortran").command("gfortran", "in.f90", "out.so", "out.d")
     assert fortran[fortran.index("-I") :][:2] == ("-I", ".")
+    assert "-MD" in code("", "c++", "-isystem", "/inc").command("g++", "a.cc", "a.so", "a.d")
     assert "-std=c++20" not in code("", "c").command("cc", "in.c", "out.so", "out.d")
 
 
@@ -95,6 +96,8 @@ def test_names_of_headers_are_found() -> None:
     text = '#include <vector>\n#include "a.h"\n  # include "b/c.h"\n// "d.h"\n`include "e>.vh"\n'
     assert included_names(text) == ["vector", "a.h", "b/c.h", "e>.vh"]
     assert included_names("#include<f.cuh>\n#include <g.cuh\n") == ["f.cuh"]
+    other = """#define H "w.h"\n#include H\n  INCLUDE 'w.inc'\nsource(file = "w.R")\n"""
+    assert included_names(other) == ["w.h", "w.inc", "w.R"]
 
 
 def test_a_function_under_another_name_is_found() -> None:

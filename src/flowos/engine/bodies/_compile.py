@@ -1,12 +1,14 @@
 """Libraries of bodies, compiled where they run. What is kept of them: see `_kept`."""
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from flowos.engine._ask import ask, which
+from flowos.engine._ask import ToolAnswer, ask, which
 from flowos.engine._processor import processor_lines
 from flowos.engine.bodies._kept import CompileFailed, Made, kept_file
+from flowos.engine.bodies._source import flag_files, is_file
 from flowos.model import EngineMissing, SourceCode, first_error, headers_of
 
 __flowos_frames__ = True
@@ -16,6 +18,11 @@ _COMPILERS = {
     "c++": ("CXX", ("c++", "g++", "clang++"), "g++"),
     "fortran": ("FC", ("gfortran", "flang"), "gfortran"),
 }
+_TRACE = "-Wl,--trace"
+_MEMBER = re.compile(r"\((.+)\)[^()]*|(.+)\([^()]*\)")
+"""Of an archive, as linkers write it: (libx.a)y.o, libx.a(y.o)."""
+_OWN = ("crti.o", "crtbeginS.o", "libgcc.a")
+"""Files of a compiler, in whose folders its libraries are."""
 _SPOKEN = {"c": "C", "c++": "C++", "fortran": "Fortran"}
 
 
@@ -51,25 +58,48 @@ def program_facts(path: str) -> str:
 
 
 def compiled(code: SourceCode, compiler: str, made: Path) -> Made:
-    """The library, in this folder, and the headers of it. Raises CompileFailed."""
+    """The library, in this folder, and what was read for it: headers, files among the flags, and
+    what was linked, but for the folders of the compiler's own libraries, and shared libraries,
+    which are not part of it. Raises CompileFailed."""
     file, library, headers = (made / f"body{suffix}" for suffix in (code.suffix, ".so", ".d"))
     file.write_text(code.content, encoding="utf-8")
     argv = code.command(compiler, str(file), str(library), str(headers))
-    said = asked(argv)
-    if said is not None:
-        raise CompileFailed(first_error(said.replace(f"{made}/", "")))
+    answer = _answer((*argv, _TRACE), None)
+    if answer.code:
+        raise CompileFailed(first_error(_complaint(answer).replace(f"{made}/", "")))
     rule = headers.read_text(encoding="utf-8") if headers.exists() else ""
-    return library, headers_of(rule)
+    linked = _linked(os.fsdecode(answer.stdout))
+    read = dict.fromkeys([*headers_of(rule), *linked, *flag_files(code.flags)])
+    return library, [name for name in read if ".so" not in Path(name).suffixes]
+
+
+def _linked(said: str) -> list[str]:
+    names = [name for line in said.splitlines() if (name := _existing(line.strip()))]
+    own = {Path(name).resolve().parent for name in names if Path(name).name in _OWN}
+    return [name for name in names if Path(name).resolve().parent not in own]
+
+
+def _existing(line: str) -> str:
+    """The file that a line of a linker's list names; "" if it is gone, as temporary ones are."""
+    member = _MEMBER.fullmatch(line)
+    names = (line, *(filter(None, member.groups()) if member else ()))
+    return next((name for name in names if name and is_file(Path(name))), "")
 
 
 def asked(argv: Sequence[str], folder: Path | None = None) -> str | None:
     """Runs a tool, in this folder; what it complains of if it fails. Raises CompileFailed if it
     cannot be run."""
+    answer = _answer(argv, folder)
+    return _complaint(answer) if answer.code else None
+
+
+def _answer(argv: Sequence[str], folder: Path | None) -> ToolAnswer:
     try:
         words = {**os.environ, "LC_ALL": "C"}
-        answer = ask(argv, seconds=_SECONDS, variables=words, cwd=folder)
+        return ask(argv, seconds=_SECONDS, variables=words, cwd=folder)
     except OSError as error:
         raise CompileFailed(f"{argv[0]} could not be run: {error}") from error
-    if answer.code == 0:
-        return None
+
+
+def _complaint(answer: ToolAnswer) -> str:
     return answer.says or answer.stdout.decode(errors="replace")

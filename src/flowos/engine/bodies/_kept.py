@@ -11,14 +11,14 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 
 from flowos._user_folders import cache_folder
 from flowos.model import NoRetry
 
 __flowos_frames__ = True
-_FORMAT = "2"
+_FORMAT = "3"
 Made = tuple[Path, Sequence[str]]
 """A new file, and the names of those that were read for it."""
 
@@ -89,7 +89,8 @@ def _alone(folder: Path, key: str) -> Iterator[None]:
 
 
 def _file(name: str) -> str:
-    return _digest(Path(name).read_bytes())
+    with Path(name).open("rb") as data:
+        return file_digest(data, "sha256").hexdigest()[:32]
 
 
 def _digest(content: str | bytes) -> str:

@@ -30,7 +30,7 @@ CUDA_TYPES = {
 }
 """NumPy's dtypes, and what they are in CUDA."""
 _SAME = {"char": "int8", "long": "int64", "unsigned long": "uint64"}
-_READS = ("-I", "--include-path", "-include", "--pre-include")
+_READS = ("-I", "-isystem", "--include-path", "-include", "--pre-include")
 """Flags that have NVRTC read files of which nothing is known here."""
 _CHECK = "arguments of the kernel"
 _POINTER = 100

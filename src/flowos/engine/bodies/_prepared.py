@@ -2,7 +2,11 @@
 
 import threading
 from collections.abc import Callable
+from sys import modules
 from typing import Any
+
+from flowos.engine.bodies._masks import MASKS, refuse_masked
+from flowos.model import NativePorts
 
 __flowos_frames__ = True
 _making = threading.Lock()
@@ -16,11 +20,14 @@ class PreparedBody:
     """Called with the values of a task's inputs, gives those of its outputs."""
 
     __slots__ = ("_call",)
+    ports: NativePorts
 
     def __init__(self) -> None:
         self._call: Callable[..., Any] | None = None
 
     def __call__(self, *values: Any) -> Any:
+        if MASKS in modules:
+            refuse_masked(self.ports, values)
         return (self._call or self._ready())(*values)
 
     def _ready(self) -> Callable[..., Any]:

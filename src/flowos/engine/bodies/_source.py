@@ -16,6 +16,8 @@ from flowos.model import (
     language_of,
 )
 
+_FOLDERS = ("-I", "-iquote", "-isystem", "-idirafter", "--include-path")
+
 
 def check_entry(where: str, entry: object, noun: str, also: str = "") -> None:
     """Raises WiringError if it is not the name of a function. also: a character of names."""
@@ -36,10 +38,54 @@ def source_code(where: str, source: object, language: Any, flags: object) -> Sou
         raise WiringError(
             f"{where}: the suffix of {path} says no language; give language='c++' or another"
         )
-    headers = tuple(header_digests(text, Path(path).parent, set())) if path else ()
+    words = tuple(map(str, flags))
     return SourceCode(
-        text=text, path=path, language=found, flags=tuple(map(str, flags)), headers=headers
+        text=text,
+        path=path,
+        language=found,
+        flags=words,
+        headers=(*_headers(text, path, found, words), *_digests(flag_files(words))),
     )
+
+
+def _headers(
+    text: str, path: str, language: str, flags: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """R looks for files in the folder that the program was started in."""
+    folder = Path(path).parent if path else Path()
+    here = (Path(),) if language == "r" else ()
+    roots = (folder, *here, *map(Path, _after(flags, _FOLDERS)))
+    return header_digests(text, folder, set(), roots=roots)
+
+
+def flag_files(flags: Sequence[str]) -> list[str]:
+    """The files among a compiler's flags: as they are, after @, = or a comma, and libraries."""
+    words = [
+        word
+        for flag in flags
+        for word in (flag, flag.removeprefix("@"), flag.rpartition("=")[2], flag.rpartition(",")[2])
+    ]
+    words += [
+        str(Path(folder, library))
+        for name in _after(flags, ("-l",))
+        for folder in _after(flags, ("-L",))
+        for library in (f"lib{name}.so", f"lib{name}.a", name.removeprefix(":"))
+    ]
+    return [word for word in dict.fromkeys(words) if is_file(Path(word))]
+
+
+def _after(flags: Sequence[str], options: Sequence[str]) -> Iterator[str]:
+    """What follows these options, in the same word or as the next one."""
+    for flag, following in zip(flags, (*flags[1:], ""), strict=False):
+        for option in options:
+            if flag.startswith(option):
+                yield (flag.removeprefix(option) or following).lstrip("=").strip(' "')
+
+
+def _digests(files: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for file in files:
+        with suppress(OSError):
+            yield file, _read(Path(file), is_code=False)[0]
 
 
 def read_source(where: str, source: object, language: Any = None) -> tuple[str, str]:
@@ -61,18 +107,18 @@ def header_digests(
     folder: Path,
     seen: set[tuple[Path, bool]],
     names: Callable[[str], list[str]] = included_names,
-    root: Path | None = None,
+    roots: Sequence[Path] = (),
 ) -> Iterator[tuple[str, str]]:
     """(name, digest) of the files that code reads, and those that they include.
 
     names: of what it may read, found in its text; by default what it includes.
     seen: files by one path each, whatever way led to them, and whether as code.
-    root: the folder of the source, in which compilers look too; by default `folder`.
+    roots: folders in which compilers look too; by default `folder`, that of the source.
     """
-    root = root or folder
+    roots = roots or (folder,)
     included = {*included_names(text)}
     for name in names(text):
-        for found in _found(name, dict.fromkeys((folder, root))):
+        for found in _found(name, dict.fromkeys((folder, *roots))):
             if (found, name in included) in seen:
                 continue
             seen.add((found, name in included))
@@ -81,16 +127,21 @@ def header_digests(
             except OSError:
                 continue
             yield name, digest
-            yield from header_digests(inner, found.parent, seen, names, root)
+            yield from header_digests(inner, found.parent, seen, names, roots)
 
 
 def _found(name: str, folders: Iterable[Path]) -> Iterator[Path]:
     """The files of this name; which one a compiler takes is its own matter."""
     for folder in folders:
-        with suppress(OSError, ValueError):  # some words are no names, or too long for one
-            found = _file(folder / name)
-            if found.is_file():
-                yield found
+        if is_file(folder / name):
+            yield _file(folder / name)
+
+
+def is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # some words are no names, or too long for one
+        return False
 
 
 def _read(file: Path, *, is_code: bool) -> tuple[str, str]:

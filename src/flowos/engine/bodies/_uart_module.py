@@ -10,6 +10,7 @@ from typing import Any
 
 from flowos.drivers.hdl.boards import BOARDS
 from flowos.drivers.hdl.uart_talk import UartTalk
+from flowos.engine.bodies._masks import refuse_masked
 from flowos.engine.bodies._outputs import as_outputs, contiguous, empty_outputs
 from flowos.engine.bodies._serial_line import SerialLine
 from flowos.model import (
@@ -54,6 +55,7 @@ class UartModule:
     def __call__(self, *values: Any) -> Any:
         if self.missing:
             raise EngineMissing(self.missing)
+        refuse_masked(self.ports, values)
         outputs = empty_outputs(self.ports, values)
         sizes = self.ports.sizes(values)
         (take,), (give,) = self.design.takes, self.design.gives
