@@ -1,8 +1,9 @@
 """The key of a task's call: what its results depend on, as one digest.
 
-- its code, as it is when the slice is opened: see `_code_digest`; of a command the words of its
-  argv, its variables, and the content of its program and of each word that is the absolute path of
-  a file;
+- its code: see `_code_digest`. A name that stands for another object while the slice is open counts
+  anew, and for this slice alone then: its workers may have what was there before. Of a command the
+  words of its argv, its variables, and the content of its program and of each word that is the
+  absolute path of a file;
 - the environment: the digest of the image, its variables, the processor's architecture and, for a
   Python task, the version of Python;
 - the inputs: values by content, files by name and content.
@@ -17,8 +18,10 @@ import platform
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from operator import is_
 from pathlib import Path
 
+from flowos.engine.results._code_digest import Reads
 from flowos.engine.results._file_digest import digest_if_there, file_digest
 from flowos.engine.results._record import CODE_BYTES
 from flowos.engine.results._value_digest import Digester, NoDigest
@@ -35,7 +38,7 @@ from flowos.model import (
 )
 from flowos.plan import Stage, Step
 
-_FORMAT = b"1"
+_FORMAT = b"2"
 _INSTEAD = (
     "leave it out with cache='v1', a text to be changed by hand, or the task with cache=False"
 )
@@ -50,21 +53,40 @@ class CallKey:
     def __init__(self, stage: Stage, env: Environment, variables: Mapping[str, str]) -> None:
         (self.step,) = stage.steps
         self._constants = stage.constants
-        base = self._base = Digester(classes={})
-        base.put(b"flowos", _FORMAT)
-        base.items(b"environment", _environment(env, self.step))
+        self._stage, self._env, self._variables = stage, env, variables
+        self._mark = os.urandom(16)
         try:
-            _add_body(base, self.step, variables)
+            self._base, self._watch = self._digested()
         except (NoDigest, OSError) as error:
             raise SliceRefused(
                 f"slice: results of task {self.step.label!r} cannot be kept: {error}; make it an "
                 f"input, or {_INSTEAD}"
             ) from None
-        base.items(b"returns", _returned(stage, self.step))
-        self.code = base.digest()[:CODE_BYTES]
+        self.code = self._base.digest()[:CODE_BYTES]
+
+    def _digested(self) -> tuple[Digester, "_Watch"]:
+        base = Digester(classes={})
+        base.put(b"flowos", _FORMAT)
+        base.items(b"environment", _environment(self._env, self.step))
+        code = _add_body(base, self.step, self._variables)
+        base.items(b"returns", _returned(self._stage, self.step))
+        return base, _Watch(code.reads, code.stores)
+
+    def _anew(self) -> None:
+        """As another value is there by a name that the code reads."""
+        mark, watch = self._mark, self._watch.again()
+        try:
+            base, watch = self._digested()
+        except (NoDigest, OSError):
+            base, mark = self._base.copy(), os.urandom(16)
+        if mark is not self._mark or base.digest()[:CODE_BYTES] != self.code:
+            base.put(b"of this slice", mark)
+        self._base, self._watch = base, watch
 
     def __call__(self, values: Sequence[object]) -> bytes:
         """values: of the stage's inputs. Raises ValueRefused for one without a stable digest."""
+        if not self._watch.holds():
+            self._anew()
         frame = (*values, *self._constants)
         key = self._base.copy()
         for port, register in zip(self.step.task.inputs, self.step.inputs, strict=True):
@@ -83,6 +105,23 @@ class CallKey:
         return key.digest()
 
 
+class _Watch:
+    """Whether names still stand for the same objects, but for those that the code sets itself."""
+
+    def __init__(self, reads: Reads, stores: set[str]) -> None:
+        once = {(id(where), name): (where, name) for where, name in reads if name not in stores}
+        self._reads = tuple(once.values())
+        self._places = [where for where, _ in self._reads]
+        self._names = [name for _, name in self._reads]
+        self._values = list(map(dict.get, self._places, self._names))
+
+    def again(self) -> "_Watch":
+        return _Watch(list(self._reads), set())
+
+    def holds(self) -> bool:
+        return all(map(is_, map(dict.get, self._places, self._names), self._values))
+
+
 def _environment(env: Environment, step: Step) -> list[object]:
     image = env.image.digest if env.image else "bare"
     is_command = isinstance(step.task.body, (Command, Gang))
@@ -96,7 +135,8 @@ def _returned(stage: Stage, step: Step) -> list[object]:
     return [ports, [step.outputs.index(register) for register in stage.returns]]
 
 
-def _add_body(to: Digester, step: Step, variables: Mapping[str, str]) -> None:
+def _add_body(to: Digester, step: Step, variables: Mapping[str, str]) -> Digester:
+    """Gives what the code was added to."""
     body = step.task.body
     if isinstance(body, Gang):
         to.items(b"gang", (body.mpi, body.mpirun, step.task.needs.ranks))
@@ -107,7 +147,7 @@ def _add_body(to: Digester, step: Step, variables: Mapping[str, str]) -> None:
         code = Digester(lenient=bool(version))
         code.add(body.fun)
         to.put(b"code", code.digest())
-        return
+        return code
     assert isinstance(body, Command)
     to.items(b"command", (body.argv, body.captures, body.variables, body.inherit))
     words = [word for word in body.argv if isinstance(word, str)]
@@ -115,6 +155,7 @@ def _add_body(to: Digester, step: Step, variables: Mapping[str, str]) -> None:
     for word in (*([program] if program else []), *words):
         if os.path.isabs(word) and os.path.isfile(word):  # noqa: PTH113, PTH117 - it is a word
             to.put(b"file", file_digest(Path(word)))
+    return to
 
 
 def _by_content(path: object, _: str) -> object:

@@ -7,57 +7,23 @@ version.
 """
 
 import dis
-import importlib.util
 import sys
-import sysconfig
 import types
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any
+
+from flowos.engine.results._own_sources import Import, named, sources_of
+from flowos.engine.results._packages import package_of
 
 _MISSING = object()
-_PACKAGES = {"site-packages", "dist-packages"}
-_STANDARD = {str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "platstdlib")}
 _GLOBAL = {"LOAD_GLOBAL", "LOAD_NAME"}
+_STORED = {"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR", "DELETE_ATTR"}
 _CONSTANT = {"LOAD_CONST", "LOAD_SMALL_INT"}
 _ATTRIBUTE = {"LOAD_ATTR", "LOAD_METHOD"}
-_PROGRAM = {"__main__", "__mp_main__"}  # of a notebook too, whatever file started it
-_known: dict[str, str] = {}
-
-
-def package_of(module: str | None) -> str:
-    """Name and version of the installed package that a module is of; "" for a user's own."""
-    found = sys.modules.get(module or "")
-    if found is None or module is None or module in _PROGRAM:
-        return ""
-    if module not in _known:
-        _known[module] = _package_of(found)
-    return _known[module]
-
-
-def _package_of(module: types.ModuleType) -> str:
-    top = module.__name__.partition(".")[0]
-    file = getattr(module, "__file__", None)
-    if file is None:
-        origin = getattr(getattr(module, "__spec__", None), "origin", None)
-        return "python" if origin in ("built-in", "frozen") else ""
-    place = Path(file).resolve()
-    if top == "flowos" or not _PACKAGES.isdisjoint(place.parts):
-        return f"{top} {getattr(sys.modules.get(top), '__version__', '')}"
-    return "python" if any(str(each) in _STANDARD for each in place.parents) else ""
-
-
-def source_of(module: str) -> bytes:
-    """The file of a user's own module; its name for any other. It may not be loaded yet."""
-    found = sys.modules.get(module)
-    file = getattr(found, "__file__", None)
-    if found is None:
-        spec = importlib.util.find_spec(module)
-        file = spec.origin if spec is not None and spec.has_location else None
-    elif package_of(module):
-        file = None
-    if not file or not _PACKAGES.isdisjoint(Path(file).parts):
-        return module.encode()
-    return Path(file).read_bytes()
+_LEAVES = {type(None), bool, int, float, complex, str, bytes}
+Reads = list[tuple[dict[str, object], str]]
+"""Names, each with what it is looked up in: the globals of a function, or a module."""
 
 
 def parts_of(fun: types.FunctionType) -> Iterator[tuple[str, object]]:
@@ -73,11 +39,68 @@ def parts_of(fun: types.FunctionType) -> Iterator[tuple[str, object]]:
         value = _resolved(path, fun.__globals__)
         if value is not _MISSING:
             yield ".".join(path), value
-    for name in dict.fromkeys(_imports(fun.__code__, fun.__globals__)):
-        try:
-            yield f"import {name}", source_of(name)
-        except (ImportError, ValueError, OSError):  # it fails when the function runs, too
-            yield f"import {name}", None
+    imports = tuple(dict.fromkeys(_imports(fun.__code__)))
+    if imports:
+        package = str(fun.__globals__.get("__package__") or "")
+        yield "imports", (imports, sources_of(imports, package))
+        yield "values there", _values_there(fun.__code__, named(imports, package))
+
+
+def _values_there(code: types.CodeType, modules: Iterable[str]) -> dict[str, object]:
+    """Plain values of the user's own modules that the code names: a program may have set them."""
+    names = {name for each in _codes(code) for name in each.co_names if name[:2] != "__"}
+    found = {}
+    for module in dict.fromkeys(modules):
+        known = {} if package_of(module) else vars(sys.modules.get(module, object))
+        for name in sorted(names & known.keys()):
+            if _is_plain(known[name]):
+                found[f"{module}.{name}"] = known[name]
+    return found
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(_is_plain(each) for item in value.items() for each in item)
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return all(map(_is_plain, value))
+    return type(value) in _LEAVES
+
+
+def is_installed(fun: types.FunctionType) -> bool:
+    """By its name in an installed package; functools.wraps gives that to an own function, too."""
+    if not package_of(fun.__module__) or not package_of(str(fun.__globals__.get("__name__"))):
+        return False
+    if "<" not in fun.__qualname__ and has_named(fun.__module__, fun.__qualname__, fun):
+        return True
+    return "<" not in fun.__code__.co_qualname
+
+
+def has_named(module: str, name: str, value: object) -> bool:
+    """Whether a module has the value under this name."""
+    found: object = sys.modules.get(module)
+    for each in name.split("."):
+        found = getattr(found, each, _MISSING)
+    return found is value
+
+
+def reads_of(fun: types.FunctionType) -> Reads:
+    """What parts_of looks up by names of globals and of the user's own modules."""
+    found: Reads = []
+    for name, *attributes in dict.fromkeys(_reads(fun.__code__)):
+        found.append((fun.__globals__, name))
+        value = fun.__globals__.get(name)
+        for attribute in attributes:
+            if not isinstance(value, types.ModuleType) or package_of(value.__name__):
+                break
+            found.append((vars(value), attribute))
+            value = vars(value).get(attribute)
+    return found
+
+
+def stored_by(fun: types.FunctionType) -> set[str]:
+    """Names that it sets itself, of globals or as attributes."""
+    steps = (step for each in _codes(fun.__code__) for step in _steps(each))
+    return {name for step, name in steps if step in _STORED}
 
 
 def _code_facts(code: types.CodeType) -> tuple[object, ...]:
@@ -92,6 +115,11 @@ def _code_facts(code: types.CodeType) -> tuple[object, ...]:
     )
 
 
+@lru_cache(maxsize=1000)
+def _steps(code: types.CodeType) -> tuple[tuple[str, Any], ...]:
+    return tuple((step.opname, step.argval) for step in dis.get_instructions(code))
+
+
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
     yield code
     for constant in code.co_consts:
@@ -103,13 +131,13 @@ def _reads(code: types.CodeType) -> Iterator[tuple[str, ...]]:
     """Globals that are read, with the attributes read of each at once."""
     for each in _codes(code):
         path: tuple[str, ...] = ()
-        for step in dis.get_instructions(each):
-            if path and step.opname in _ATTRIBUTE:
-                path = (*path, step.argval)
+        for step, name in _steps(each):
+            if path and step in _ATTRIBUTE:
+                path = (*path, name)
                 continue
             if path:
                 yield path
-            path = (step.argval,) if step.opname in _GLOBAL else ()
+            path = (name,) if step in _GLOBAL else ()
 
 
 def _resolved(path: tuple[str, ...], known: dict[str, object]) -> object:
@@ -130,14 +158,14 @@ def _resolved(path: tuple[str, ...], known: dict[str, object]) -> object:
     return value
 
 
-def _imports(code: types.CodeType, known: dict[str, object]) -> Iterator[str]:
-    """Modules that are imported when the function runs."""
-    package = str(known.get("__package__") or "")
+def _imports(code: types.CodeType) -> Iterator[Import]:
+    """Modules that are imported when the function runs, and what is taken of them."""
     for each in _codes(code):
-        levels: list[object] = []
-        for step in dis.get_instructions(each):
-            if step.opname in _CONSTANT:
-                levels.append(step.argval)
-            elif step.opname == "IMPORT_NAME":  # after the constants level and names
-                dots = "." * int(str(levels[-2]))
-                yield importlib.util.resolve_name(dots + step.argval, package or None)
+        constants: list[object] = []
+        for step, value in _steps(each):
+            if step in _CONSTANT:
+                constants.append(value)
+            elif step == "IMPORT_NAME":  # after the constants level and names
+                level, taken = constants[-2:]
+                names = taken if isinstance(taken, tuple) else ()
+                yield "." * int(str(level)) + value, names

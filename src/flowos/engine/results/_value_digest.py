@@ -10,6 +10,7 @@ count by their code.
 import copyreg
 import functools
 import hashlib
+import pickle
 import struct
 import sys
 import types
@@ -17,12 +18,22 @@ from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from flowos.engine.results._code_digest import package_of, parts_of, source_of
+from flowos.engine.results._code_digest import (
+    Reads,
+    has_named,
+    is_installed,
+    parts_of,
+    reads_of,
+    stored_by,
+)
+from flowos.engine.results._own_sources import source_of, sources_of
+from flowos.engine.results._packages import package_of
 
 _SHOWN = 80
 _OF_EVERY_CLASS = {
     "__abstractmethods__",
-    "__annotations__",
+    "__annotations__",  # read by itself
+    "__annotations_cache__",
     "__dict__",
     "__doc__",
     "__firstlineno__",
@@ -44,6 +55,7 @@ class Digester:
 
     lenient: what code reads besides its inputs, and has no digest, is left out instead of raising
     NoDigest. classes: digests of the user's classes that are known, for values of many calls.
+    reads, stores: what code that was added reads by name, and names that it sets.
     """
 
     def __init__(self, *, lenient: bool = False, classes: dict[type, bytes] | None = None) -> None:
@@ -52,6 +64,8 @@ class Digester:
         self._lenient = lenient
         self._around: dict[int, int] = {}
         self._code: dict[int, tuple[int, object]] = {}
+        self.reads: Reads = []
+        self.stores: set[str] = set()
 
     def digest(self) -> bytes:
         return self._hash.digest()
@@ -61,6 +75,7 @@ class Digester:
         new = Digester(lenient=self._lenient, classes=self._classes)
         new._hash = self._hash.copy()
         new._around, new._code = dict(self._around), dict(self._code)
+        new.reads, new.stores = self.reads, self.stores
         return new
 
     def add(self, value: object) -> None:
@@ -84,14 +99,14 @@ class Digester:
         self._hash.update(b"%b%d:" % (kind, len(content)))
         self._hash.update(content)
 
-    def read(self, name: str, value: object) -> None:
+    def read(self, name: str, value: object, *, lenient: bool = False) -> None:
         """What code reads by this name, besides its inputs."""
         self.put(b"name", name.encode())
         before = self.copy()
         try:
             self.add(value)
         except NoDigest as error:
-            if not self._lenient:
+            if not (self._lenient or lenient):
                 raise NoDigest(f"it reads {name!r}, and {error}") from None
             self._hash, self._code = before._hash, before._code
             self.put(b"left out")
@@ -128,10 +143,12 @@ class Digester:
 
     def _function(self, fun: types.FunctionType) -> None:
         """By name and version where it is installed, else by its code and what that reads."""
-        package = package_of(fun.__module__)
-        if package and "<" not in fun.__qualname__:
+        if is_installed(fun):
+            package = package_of(fun.__module__)
             self.items(b"installed", (fun.__module__, fun.__qualname__, package))
         elif not self._again(fun):
+            self.reads += reads_of(fun)
+            self.stores |= stored_by(fun)
             self.put(b"function", fun.__name__.encode())
             for name, part in parts_of(fun):
                 self.read(name, part)
@@ -154,6 +171,7 @@ class Digester:
             for name, member in vars(cls).items():
                 if name not in _OF_EVERY_CLASS:
                     self.read(name, member)
+            self.read("annotations", vars(cls).get("__annotations__"), lenient=True)
 
     def _again(self, code: object) -> bool:
         """Functions call one another in circles: the second time a number stands for the first."""
@@ -166,7 +184,7 @@ class Digester:
 
     def _module(self, module: types.ModuleType) -> None:
         name = module.__name__
-        content = package_of(name).encode() or source_of(name)
+        content = package_of(name).encode() or (source_of(name) + sources_of([(name, ())]))
         self.put(b"module", name.encode())
         self.put(b"source", content)
 
@@ -183,7 +201,8 @@ class Digester:
         self.put(b"bytes", flat.view(np.uint8).data if flat.nbytes else b"")
 
     def _scalar(self, value: Any) -> None:
-        self.put(b"scalar", value.dtype.str.encode())
+        self.put(b"scalar")
+        self.add(value.dtype.str if value.dtype.names is None else value.dtype)
         self.put(b"bytes", value.tobytes())
 
     def _reduced(self, value: Any) -> None:
@@ -204,10 +223,18 @@ class Digester:
 
     def _named(self, name: str, value: Any) -> None:
         """What a pickle would have by its name; a compiled function by the file that it is in."""
-        module = getattr(value, "__module__", None) or ""
+        kind = type(value)
+        module = getattr(value, "__module__", None) or pickle.whichmodule(value, name)  # type: ignore[attr-defined]
         package = package_of(module)
-        self.items(b"named", (module, name, package))
-        if isinstance(value, types.BuiltinFunctionType) and module and not package:
+        if not has_named(module, name, value):
+            raise NoDigest(f"a {kind.__name__} has no stable digest ({module} has no {name!r})")
+        self.items(b"named", (package or module, name, package))
+        if package:
+            return
+        if not package_of(kind.__module__) and kind.__module__ in sys.modules:
+            slots = [getattr(value, each, None) for each in copyreg._slotnames(kind)]  # type: ignore[attr-defined]
+            self.items(b"object", (kind, getattr(value, "__dict__", None), slots))
+        elif not (getattr(sys.modules[module], "__file__", None) or ".py").endswith(".py"):
             self.put(b"source", source_of(module))
 
 

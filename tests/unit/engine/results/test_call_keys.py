@@ -1,5 +1,6 @@
 """The key of a call: what its results depend on, and nothing else."""
 
+import threading
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -126,3 +127,49 @@ def test_a_file_that_is_gone_is_refused_by_name(tmp_path: Path) -> None:
 
     with pytest.raises(fo.ValueRefused, match=r"task 'size', input 'path': .*No such file"):
         key(size, tmp_path / "none")
+
+
+def call_key(task: Any) -> CallKey:
+    (stage,) = compile_flow(flow_output(task(fo.flow_input("x", fo.any_))), fuse="none").stages
+    return CallKey(stage, BARE, {})
+
+
+def own_task(source: str) -> Any:
+    space: dict[str, Any] = {"__name__": "own_watched"}
+    exec(source, space)
+    ports = {"iport_nametypes": (("x", fo.any_),), "oport_nametypes": fo.any_}
+    return fo.task({**ports, "task_name": "t", "fun": space["f"]}), space
+
+
+def test_a_name_with_another_value_while_the_slice_is_open_counts_for_this_slice_alone() -> None:
+    task, space = own_task("W = 2\ndef g(x): return W * x\ndef f(x): return g(x)")
+    open_key = call_key(task)
+    before = open_key([1])
+    space["W"] = 30
+    changed = open_key([1])
+    assert changed == open_key([1])
+    fresh = call_key(task)([1])
+    assert len({before, changed, fresh}) == 3  # workers of the open slice may have the 2
+    space["W"] = 2
+    assert open_key([1]) == before
+
+
+def test_an_equal_value_and_what_the_task_sets_itself_change_nothing() -> None:
+    task, space = own_task(
+        "W, M = [1], None\ndef f(x):\n  global M\n  M = M or object()\n  return W, M, x"
+    )
+    open_key = call_key(task)
+    before = open_key([1])
+    space["W"] = [1]
+    assert open_key([1]) == before
+    space["f"](1)
+    assert open_key([1]) == before
+
+
+def test_a_value_without_a_digest_is_never_found_and_ends_no_run() -> None:
+    task, space = own_task("W = 2\ndef f(x): return W, x")
+    open_key = call_key(task)
+    space["W"] = threading.Lock()
+    first = open_key([1])
+    space["W"] = threading.Lock()
+    assert first != open_key([1])

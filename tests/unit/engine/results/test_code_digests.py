@@ -1,6 +1,7 @@
 """Digests of code: what changes a function's results changes its digest, comments do not."""
 
 import importlib
+import statistics
 import subprocess
 import sys
 import sysconfig
@@ -221,3 +222,29 @@ def test_a_wrapped_function_counts(code: Callable[..., Any]) -> None:
         "def task(x): return x + {}\n"
     )
     assert digest(code(use.format(1))) != digest(code(use.format(2)))
+
+
+WRAPS = """
+import functools, statistics
+def scaled(fun):
+  @functools.wraps(fun)
+  def inner(*given): return fun(*given) * {}
+  return inner
+"""
+
+
+@pytest.mark.parametrize("name", ["mean", "statistics.mean"])
+def test_an_own_function_with_the_name_of_an_installed_one_counts_by_its_code(
+    code: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(statistics, "mean", statistics.mean)
+    plain = statistics.mean
+    use = WRAPS + f"{name} = scaled(statistics.mean)\ndef task(x): return {name}(x)\n"
+    found = []
+    for factor in (1, 1, 2):
+        statistics.mean = plain
+        task = code(use.format(factor))
+        found.append(digest(task.__globals__["mean"] if name == "mean" else statistics.mean))
+    assert found[0] == found[1] != found[2]
+    statistics.mean = plain
+    assert digest(statistics.mean) not in found

@@ -26,6 +26,23 @@ def digest(value: object) -> str:
     return digester.digest().hex()
 
 
+def class_with(annotation: object) -> type:
+    return type("Own", (), {"__annotations__": {"a": annotation}, "__module__": __name__})
+
+
+class Single:
+    """A pickle has it by name."""
+
+    def __init__(self, content: object) -> None:
+        self.content = content
+
+    def __reduce__(self) -> str:
+        return "SINGLE"
+
+
+SINGLE = Single(1)
+
+
 class Colour(enum.Enum):
     RED = 1
     BLUE = 2
@@ -121,6 +138,8 @@ DIFFERENT: list[Any] = [
     np.array([1, "a"], dtype=object),
     records(3),
     records(4),
+    records(3)[0],
+    records(3)[["b", "a"]][0],
     np.dtype("f8"),
     np.sum,
     Colour.RED,
@@ -241,3 +260,25 @@ def test_what_is_nested_too_deeply_is_refused() -> None:
         digest(deep)
     while deep:  # else its destructor is as deep
         deep = deep.pop()
+
+
+def test_an_own_object_that_pickles_by_name_counts_by_its_content(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = digest(SINGLE)
+    assert digest(SINGLE) == before
+    monkeypatch.setattr(SINGLE, "content", 2)
+    assert digest(SINGLE) != before
+    with pytest.raises(NoDigest, match=r"has no 'SINGLE'"):
+        digest(Single(1))
+
+
+def test_a_ufunc_of_an_own_function_has_no_digest_and_others_have() -> None:
+    with pytest.raises(NoDigest, match=r"a ufunc has no stable digest .* has no 'a_function"):
+        digest(np.frompyfunc(a_function, 1, 1))
+    assert digest(np.add) != digest(np.subtract)
+
+
+def test_annotations_of_a_class_count_whatever_is_in_them() -> None:
+    assert digest(class_with(int)) == digest(class_with(int)) != digest(class_with(float))
+    assert digest(class_with(threading.Lock()))
