@@ -192,13 +192,12 @@ def test_items_without_a_result_when_their_node_is_lost_run_again(
 ) -> None:
     fake, go = provider_of(pool("fake", "lose 1 after 1")), tmp_path / "go"
     with HeldSlice(fake, Ask(nodes=2), SliceOptions(cores=1), requeue=requeue) as s:
-        results = s.map(AWAITS, [str(go)] * 40)
         touching = touched_once(go, lambda: len(s.nodes) == 1)
         if requeue:
-            assert list(results) == [[str(go)]] * 40
+            assert list(s.map(AWAITS, [str(go)] * 40)) == [[str(go)]] * 40
         else:
-            with pytest.raises(fo.WorkerLost, match="is lost"):
-                list(results)
+            with pytest.raises(fo.WorkerLost, match="is lost"):  # also while it is made ready there
+                list(s.map(AWAITS, [str(go)] * 40))
         touching.join()
         assert len(s.nodes) == 1
 
