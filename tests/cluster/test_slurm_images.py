@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -168,7 +169,7 @@ def test_a_runtime_that_the_node_lacks_is_one_line(
         (tmp_path / name).symlink_to(str(shutil.which(name)))
     monkeypatch.setenv("PATH", str(tmp_path))
     said = refusal(provider, of(squashfs, runtime="ch-run"))
-    assert said.startswith(f"node n1: image {squashfs}: cannot be entered by ch-run: ")
+    assert re.match(rf"node n\d: image {squashfs}: cannot be entered by ch-run: ", said)
     assert "ch-run is not installed" in said
 
 
