@@ -99,7 +99,7 @@ FAULTS: dict[str, tuple[Callable[[Box], int], str, str]] = {
     "srun is killed": (
         lambda box: killed(box, "srun --no-kill"),
         "failed",
-        ": the slice has ended: its srun was killed",  # of the item that is told first
+        ": the slice has ended: its srun was killed",  # of the item that is first
     ),
     "Slurm needs the nodes": (preempt, "event ended", "its job was cancelled due to preemption"),
 }
