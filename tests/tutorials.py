@@ -77,7 +77,8 @@ def run_page(
 
 
 def _check(command: Command, folder: Path, variables: Mapping[str, str]) -> None:
-    given = {**os.environ, "HOME": str(folder), **variables}
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")  # compiled by others
+    given = {"XDG_CACHE_HOME": cache, **os.environ, "HOME": str(folder), **variables}
     path = f"{Path(sys.executable).parent}:{given['PATH']}"
     done = subprocess.run(
         ["bash", "-c", command.line],

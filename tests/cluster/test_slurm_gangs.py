@@ -182,7 +182,7 @@ from flowos.engine import HeldSlice, SliceOptions, provider_of
 from flowos.model import Ask, Pool
 shared = Path(sys.argv[1])
 began, go = f"echo $SLURM_PROCID $SLURMD_NODENAME >> {shared}/began", f"test -e {shared}/go"
-script = f"{began}; {go} || exec sleep 1000; echo end $0"
+script = f"{go}; waits=$?; {began}; [ $waits = 0 ] || exec sleep 1000; echo end $0"
 needs = fo.Needs(ranks=2, nodes=2)
 task = fo.command(["sh", "-c", script, fo.In("x")], inputs={"x": fo.int64}, needs=needs)
 flow = fo.flow_output(fo.gang(task, mpi="mpich")(fo.flow_input("x", fo.int64)))

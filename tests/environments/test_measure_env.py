@@ -72,7 +72,7 @@ def words_for(images: Images, runtimes: list[str]) -> list[str]:
 
 def book_with(flowos: Flowos, words: Sequence[str], enough: Callable[[Book], bool]) -> Book:
     """What was measured; in more time where a busy machine needs it for that to be enough."""
-    for minutes in ("0.4", "1", "2", "4"):
+    for minutes in ("0.1", "0.4", "1", "2", "4"):
         done = flowos(*words, "--minutes", minutes, "--json", codes=(0, NOTHING_MEASURED))
         book: Book = json.loads(done.stdout)["book"]
         if done.returncode == 0 and enough(book):

@@ -126,7 +126,7 @@ def measured(made_once: MadeOnce) -> Path:
     """The folder in which clock and flops were measured: `said.json`, the report, and the store."""
 
     def measure(folder: Path) -> None:
-        words = ["measure", "--quick", "--only", "clock,flops", "--json"]
+        words = ["measure", "--quick", "--only", "clock,flops", "--minutes", "0.1", "--json"]
         words += ["--store", str(folder / "runs.db")]
         done = called_here(words, folder, dict(os.environ))
         assert done.returncode == 0, done.stderr

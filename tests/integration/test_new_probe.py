@@ -75,7 +75,7 @@ def test_environments_are_compared_by_it(flowos: Flowos) -> None:
     assert [step["case"] for step in planned] == [
         f"tiny env={env} gear={gear}" for gear in "12" for env in ("bare", "bare#2")
     ]
-    done = flowos("measure", *twice, "--minutes", "0.5", "--json")
+    done = flowos("measure", *twice, "--minutes", "0.1", "--json")
     book = json.loads(done.stdout)["book"]
     assert {v["answer"] for v in book["verdicts"]} <= {"equal", "inconclusive"}  # a busy machine
     assert {(v["probe"], v["other"]) for v in book["verdicts"]} == {
