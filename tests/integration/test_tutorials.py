@@ -22,8 +22,8 @@ SHORTER = {
 @pytest.mark.parametrize("name", ["feed", "flows", "measure", "paper", "solve"])
 def test_a_tutorial_is_as_it_says(name: str, tmp_path: Path) -> None:
     kept = {"XDG_DATA_HOME": str(tmp_path / "data")}  # `last` is of this test
-    page = DOCS / f"tutorials/{name}.md"
-    assert run_page(page, tmp_path, variables=kept, instead=SHORTER.get(name, {})) >= 3
+    tutorial = DOCS / f"tutorials/{name}.md"
+    assert run_page(tutorial, tmp_path, variables=kept, instead=SHORTER.get(name, {})) >= 3
     for page in OF_A_RUN if name == "measure" else ():
         assert run_page(DOCS / f"howto/{page}.md", tmp_path, variables=kept) >= 1
 

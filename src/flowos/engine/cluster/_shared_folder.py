@@ -3,13 +3,15 @@
 import contextlib
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from flowos.drivers._allocators import KeptNode
 from flowos.engine.launch._orphans import boot_id
 from flowos.model import Pool, SliceRefused
+
+_REMOVALS = 100  # at once, before it is said that there is no such folder
 
 
 def base_of(pool: Pool) -> Path:
@@ -28,10 +30,22 @@ def base_of(pool: Pool) -> Path:
 
 def made(base: Path) -> Path:
     """The same; the last slice that was freed may have removed it. Raises OSError."""
-    base.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if base.stat().st_uid != os.geteuid():
+
+    def owner() -> int:
+        base.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return base.stat().st_uid
+
+    if _in_spite_of_removals(owner) != os.geteuid():
         raise PermissionError(0, "another user made it")
     return base
+
+
+def _in_spite_of_removals(act: Callable[[], int]) -> int:
+    """Other programs of this user remove the folder, and the one above it, when they are empty."""
+    for _ in range(_REMOVALS):
+        with contextlib.suppress(FileNotFoundError, FileExistsError):  # or it is gone by then
+            return act()
+    return act()
 
 
 def remove_if_empty(base: Path) -> None:
@@ -58,14 +72,10 @@ def shown(base: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _write(proof: Path, word: str) -> None:
-    base = proof.parent
     try:
-        try:
-            proof.write_text(word)
-        except FileNotFoundError:  # another slice, the last one, was freed meanwhile
-            (made(base) / proof.name).write_text(word)
+        _in_spite_of_removals(lambda: (made(proof.parent) / proof.name).write_text(word))
     except OSError as error:
-        raise SliceRefused(f"shared folder {base.parents[1]}: {error.strerror}") from None
+        raise SliceRefused(f"shared folder {proof.parents[2]}: {error.strerror}") from None
 
 
 def refuse_blind(pool: Pool, base: Path, word: str, nodes: tuple[KeptNode, ...]) -> None:
