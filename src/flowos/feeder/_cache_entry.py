@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from flowos.feeder._paths import check_path
 from flowos.model import FeedError, brief_repr
 
 OURS = frozenset({"source", "catalog", "lock"})
@@ -118,6 +119,7 @@ def cache_folder(given: object) -> Path:
     word = os.fspath(given) if isinstance(given, (str, os.PathLike)) else ""
     if not word or not isinstance(word, str):
         raise FeedError(f"Feed: cache={brief_repr(given)}; expected the path of a folder")
+    check_path(word)
     return Path(os.path.expanduser(word)).absolute()  # noqa: PTH111 - which never fails
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from flowos.feeder._entries import digest
 from flowos.feeder._interfaces import Listing, PrefetchBudget
+from flowos.feeder._paths import check_path
 from flowos.feeder._source_options import Record, SourceOptions
 from flowos.feeder._url import expand
 from flowos.model import FeedError, brief_repr
@@ -75,21 +76,11 @@ def mounted(places: Sequence[str], asked: SourceOptions) -> Mounted:
     """places: a folder, or files and patterns of one kind. Raises FeedError if nothing is found."""
     words = [str(Path(place).absolute()) for place in places]
     for word in words:
-        _check_path(word)
+        check_path(word)
     if len(words) == 1 and os.path.isdir(words[0]):  # noqa: PTH112 - never fails
         return _of_folder(words[0], asked)
     files = [found for word in words for found in _matching(word)]
     return _of_files(", ".join(words), files, asked)
-
-
-def _check_path(word: str) -> None:
-    try:
-        if b"\0" not in os.fsencode(word):
-            return
-        why = "it has a zero byte in it"
-    except UnicodeEncodeError as error:
-        why = str(error)
-    raise FeedError(f"Feed: {brief_repr(word)} is no path: {why}")
 
 
 def _matching(place: str) -> list[Path]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from flowos.feeder._entries import digest
 from flowos.feeder._mounted import Mounted, mounted, shards_in
+from flowos.feeder._paths import check_path
 from flowos.feeder._source_options import SourceOptions
 from flowos.feeder._url import read_url
 from flowos.model import FeedError, brief_repr
@@ -32,6 +33,7 @@ def source_at(where: Where, asked: SourceOptions) -> "tuple[Mounted | Source, st
     places = _words(where)
     if "://" in places[0]:
         return _at_url(places, asked)
+    check_path(places[0])
     if _is_table(places[0], asked):
         return _of_table(places, asked)
     found = mounted(places, asked)

@@ -352,6 +352,8 @@ def brief_repr(value: object, most: int = 60) -> str:
     try:
         return f"{' '.join(brief.repr(value).split())} ({kind})"
     except Exception:  # reprlib selects by class name, and a class may be named like a built-in
+        if type(value) is int:  # longer than sys.get_int_max_str_digits()
+            return f"a number of {int(value.bit_length() * math.log10(2)) + 1:,} digits (int)"
         return f"a value without a text ({kind})"
 
 

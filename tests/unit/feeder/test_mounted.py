@@ -152,6 +152,7 @@ def test_a_length_that_no_file_has_is_refused(tmp_path: Path, length: int) -> No
     [
         ("/tmp/" + "x" * 300, "xxx.* cannot be looked at: File name too long"),
         ("a\0b", r"a\\x00b.* is no path"),
+        ("a\0b.parquet", r"a\\x00b.* is no path"),
         ("a\0b*", r"a\\x00b.* is no path"),
         ("a\ud800", r"a\\ud800.* is no path"),
         ("loop", "loop cannot be looked at: Too many levels of symbolic links"),

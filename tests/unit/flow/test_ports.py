@@ -165,6 +165,7 @@ def test_a_huge_value_is_shown_in_few_words() -> None:
     assert len(brief_repr("x" * 10**7)) < 100
     assert len(brief_repr(list(range(10**6)))) < 100
     assert brief_repr(b"ab") == "b'ab' (bytes)"
+    assert brief_repr(-(10**5000)) == "a number of 5,001 digits (int)"
 
 
 @pytest.mark.parametrize("most", [20, 60])
