@@ -98,6 +98,8 @@ void what_is_wrong_is_told_with_its_line() {
       {symmetric + "2 2 2\n1 1 1\n3 2 1\n", "line 4: row '3': expected 1 to 2"},
       {symmetric + "2 2 2\n1 1 1\n2 0 1\n", "line 4: column '0': expected 1 to 2"},
       {symmetric + "2 2 2\n1 1 nan\n", "line 3: value 'nan': expected a finite number"},
+      {"%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 2.7\n",
+       "line 3: value '2.7': expected a whole number, as line 1 says"},
       {symmetric + "2 2 2\n1 1 1e999\n", "line 3: value '1e999'"},
       {symmetric + "2 2 2\n1 1 1,5\n", "line 3: value '1,5'"},
       {symmetric + "2 2 2\n1 1\n", "line 3: value ''"},

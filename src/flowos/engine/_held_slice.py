@@ -36,7 +36,7 @@ from flowos.engine._provider import Held, HoldEvent, OnHoldEvent, Provider, igno
 from flowos.engine._waiting_tasks import Queue, watchable_queue
 from flowos.engine._warm_nodes import WarmNodes
 from flowos.engine.flow._pace import known_length
-from flowos.engine.flow._slice import OnError, Slice, check_on_error
+from flowos.engine.flow._slice import OnError, Slice, check_map
 from flowos.engine.flow._watched_slice import counted
 from flowos.model import Ask, Flow, FlowosError, RunResult, SliceRefused, WorkerLost
 from flowos.plan import map_first, topology_notes
@@ -161,7 +161,7 @@ class HeldSlice(HeldRuns):
 
         Items without a result when their node is lost are run again on another one.
         """
-        check_on_error(on_error)
+        check_map(values, ahead, on_error)
         options: dict[str, Any] = {"ahead": ahead, "on_error": on_error}
         alone = self._alone(flow)
         if alone is not None:

@@ -79,9 +79,16 @@ def _csr_in(given: Any, lower: bool) -> Csr:
         raise SolveError(f"A has shape {shape}: it must be square")
     if not shape[0]:
         raise SolveError("A is empty")
-    rows = given.T if _is_by_columns(given) and not lower else given.tocsr()
+    if np.ma.is_masked(getattr(given, "data", None)):
+        raise SolveError("A has masked values: fill them, as with A.data.filled(0)")
+    rows = given.T if _is_by_columns(given) and not lower else _rows_of(given)
     if rows.data.dtype.kind not in "biuf":
         raise SolveError(f"A holds {rows.data.dtype}: expected real numbers")
+    if rows.data.ndim != 1 or rows.indices.ndim != 1 or rows.indices.dtype.kind not in "iu":
+        raise SolveError(
+            f"A: data ({rows.data.dtype}, {rows.data.shape}) and indices ({rows.indices.dtype}, "
+            f"{rows.indices.shape}) must be one-dimensional, and indices whole numbers"
+        )
     rows = _tidied(rows, shape[0])
     entries = int(rows.indptr[-1])
     types = {rows.indptr.dtype, rows.indices.dtype}
@@ -91,6 +98,15 @@ def _csr_in(given: Any, lower: bool) -> Csr:
         indices=np.ascontiguousarray(rows.indices[:entries], index),
         indptr=np.ascontiguousarray(rows.indptr, index),
     )
+
+
+def _rows_of(given: Any) -> Any:
+    """Entries that are given several times may be added here: in a type that takes their sum."""
+    kept = getattr(given, "dtype", None)
+    by_rows = getattr(given, "format", "csr") == "csr"
+    if by_rows or getattr(kept, "kind", "") not in "biuf" or kept == np.float64:
+        return given.tocsr()
+    return given.astype(np.float64).tocsr()
 
 
 def _is_by_columns(given: Any) -> bool:
@@ -107,6 +123,6 @@ def _tidied(rows: Any, count: int) -> Any:
         return rows
     if (np.diff(starts) < 0).any():
         raise SolveError("A: indptr must not fall")
-    copy = rows.copy()
+    copy = rows.astype(np.float64)  # in a small integer, a sum would wrap around
     copy.sum_duplicates()
     return copy

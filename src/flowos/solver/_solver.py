@@ -318,6 +318,8 @@ def solve(
 
 def vector(name: str, given: ArrayLike, rows: int) -> Vector:
     """Finite real numbers, (rows,). Raises SolveError for anything else."""
+    if np.ma.is_masked(given):
+        raise SolveError(f"{name} has masked values: fill them, as with {name}.filled(0)")
     try:
         array = np.asarray(given)
     except Exception as why:  # rows of different lengths, a tensor with a gradient: as it likes

@@ -278,11 +278,21 @@ def test_what_is_not_of_an_item_ends_the_map_all_the_same() -> None:
         list(results)
 
 
-def test_an_unknown_on_error_is_refused_at_once() -> None:
-    with fo.slice(fo.task(half)(fo.flow_input("x", fo.float64))) as s:
-        wrong: Any = "retrun"
-        with pytest.raises(fo.ValueRefused, match=r"map: on_error='retrun'.*one of raise, return"):
-            s.map([1.0], on_error=wrong)
+@pytest.mark.parametrize(
+    ("values", "words", "said"),
+    [
+        ([1.0], {"on_error": "retrun"}, "map: on_error='retrun'.*one of raise, return"),
+        ([1.0], {"ahead": "x"}, "map: ahead='x'.*expected a whole number"),
+        (3, {}, "map: 3 .*has no items"),
+    ],
+)
+@pytest.mark.parametrize("where", [{}, {"pool": "local"}])
+def test_a_map_that_cannot_be_is_refused_at_once(
+    values: Any, words: dict[str, Any], said: str, where: dict[str, Any]
+) -> None:
+    flow = fo.flow_output(fo.task(half)(fo.flow_input("x", fo.float64)))
+    with fo.slice(flow, **where) as s, pytest.raises(fo.ValueRefused, match=said):
+        s.map(values, **words)
 
 
 def test_a_map_over_nodes_of_a_pool_goes_on_too(tmp_path: Path) -> None:

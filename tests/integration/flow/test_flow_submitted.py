@@ -4,13 +4,16 @@ import asyncio
 import concurrent.futures
 import contextlib
 import gc
+import signal
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 
 import flowos as fo
+from flowos.engine.flow._slice import Slice
 from tests.integration.flow.submitted_tasks import add, invert, sleep, wait_for
 from tests.waiting import PATIENCE_SECONDS, comes
 
@@ -82,6 +85,25 @@ def test_the_ways_of_concurrent_futures_work(tmp_path: Path) -> None:
         assert s.run(str(tmp_path)) == [str(tmp_path)]
 
 
+def test_ctrl_c_ends_the_runs_that_are_waited_for(tmp_path: Path) -> None:
+    main = threading.main_thread().ident
+    assert main is not None
+    with fo.slice(wait_for(text()), cores=2) as s:
+        runs = [s.submit(str(tmp_path / name)) for name in "abc"]
+        threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            list(fo.as_completed(runs))
+        assert all(run.cancelled() for run in runs)
+        (tmp_path / "d").touch()
+        assert s.run(str(tmp_path / "d"))
+
+
+def test_what_is_no_run_does_not_complete() -> None:
+    wrong: Any = 3
+    with pytest.raises(fo.ValueRefused, match=r"as_completed: 3 .*expected runs of `submit`"):
+        fo.as_completed([wrong])
+
+
 def test_wrong_values_are_refused_where_they_are_submitted() -> None:
     with fo.slice(invert(integer())) as s:
         with pytest.raises(fo.ValueRefused, match="expected int64, given 'a'"):
@@ -141,13 +163,29 @@ def test_a_callback_may_run_the_slice_itself_on_its_only_core() -> None:
     assert found == [[2], [11], [21]]
 
 
-def test_a_task_may_wait_for_runs_that_it_submits_on_one_core() -> None:
+async def _all_of(inner: Slice, values: list[int]) -> list[Any]:
+    return await asyncio.gather(*(inner.arun(value) for value in values))
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        lambda inner, values: [run.result() for run in [inner.submit(v) for v in values]],
+        lambda inner, values: [
+            run.result() for run in fo.as_completed([inner.submit(v) for v in values])
+        ],
+        lambda inner, values: asyncio.run(_all_of(inner, values)),
+    ],
+    ids=["result", "as_completed", "arun"],
+)
+def test_a_task_may_wait_for_runs_that_it_submits_on_one_core(
+    results: Callable[[Slice, list[int]], list[Any]],
+) -> None:
     with fo.slice(add(integer(), 1), cores=1) as inner:
 
         @fo.task
         def outer(x: fo.int64) -> fo.int64:
-            runs = [inner.submit(x + i) for i in range(3)]
-            return sum(run.result()[0] for run in runs)  # type: ignore[misc]
+            return sum(given[0] for given in results(inner, [x, x + 1, x + 2]))
 
         x = integer()
         with fo.slice([outer(x) for _ in range(8)]) as s:

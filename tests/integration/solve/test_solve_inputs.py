@@ -95,6 +95,11 @@ def test_a_right_hand_side_of_another_shape_or_type_is_refused(b: Any) -> None:
     )
 
 
+def test_masked_numbers_are_not_taken_for_numbers() -> None:
+    b = np.ma.masked_array(np.ones(36), mask=[True, *[False] * 35])
+    assert refused(laplacian(6, 6), b) == "b has masked values: fill them, as with b.filled(0)"
+
+
 MARKET = "%%MatrixMarket matrix "
 
 

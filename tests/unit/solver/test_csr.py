@@ -51,6 +51,27 @@ def test_indices_of_two_kinds_become_one() -> None:
     assert {found.indices.dtype, found.indptr.dtype} == {np.dtype(np.int64)}
 
 
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int64, np.float32, np.bool_])
+def test_entries_given_several_times_are_added_in_a_type_that_takes_their_sum(kind: Any) -> None:
+    count, ones = 300, np.ones(300, kind)
+    by_place = sparse.coo_array((ones, ([0] * count, [0] * count)), shape=(1, 1))
+    by_rows = sparse.csr_array((ones, [0] * count, [0, count]), shape=(1, 1))
+    for given in (by_place, by_rows, by_rows.T):
+        assert as_csr(given).data.tolist() == [300.0]
+        assert as_csr(given, lower=True).data.tolist() == [300.0]
+
+
+def test_masked_values_and_arrays_that_are_no_entries_are_refused() -> None:
+    masked, flat, real = (sparse.csr_array(np.eye(2)) for _ in range(3))
+    masked.data = np.ma.masked_array([1.0, 2.0], mask=[False, True])
+    flat.data, real.indices = np.ones((2, 1)), np.array([0.0, 1.0])
+    with pytest.raises(SolveError, match=r"A has masked values: fill them"):
+        as_csr(masked)
+    for given in (flat, real):
+        with pytest.raises(SolveError, match=r"A: data .* must be one-dimensional"):
+            as_csr(given)
+
+
 @pytest.mark.parametrize("kind", [np.float32, np.int16, np.uint8, np.longdouble])
 def test_other_real_numbers_become_doubles(kind: Any) -> None:
     found = as_csr(sparse.csr_array(np.abs(DENSE).astype(kind)))

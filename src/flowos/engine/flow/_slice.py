@@ -216,7 +216,7 @@ class Slice(Freed):
         attempt: Callable[[], int] = int,
     ) -> MapRun:
         """A `map` that has not begun. number, attempt: see `MapRun`."""
-        check_on_error(on_error)
+        check_map(values, ahead, on_error)
         crew = self._crew[0]
         pace = BatchPace(
             places=len(crew.places),
@@ -323,10 +323,14 @@ class Slice(Freed):
         return self._checked(self.flow.bind(given, {}))
 
 
-def check_on_error(on_error: object) -> None:
+def check_map(values: object, ahead: object, on_error: object) -> None:
     """Raises ValueRefused for what a map cannot do."""
     if on_error not in ("raise", "return"):
         raise ValueRefused(f"map: on_error={brief_repr(on_error)}; one of raise, return")
+    if ahead is not None and not isinstance(ahead, int):
+        raise ValueRefused(f"map: ahead={brief_repr(ahead)}; expected a whole number, or None")
+    if not (hasattr(values, "__iter__") or hasattr(values, "__getitem__")):
+        raise ValueRefused(f"map: {brief_repr(values)} has no items; give a list or an iterator")
 
 
 def _cancelled() -> Cancelled:

@@ -9,7 +9,7 @@ from typing import TypeVar
 from flowos.engine.flow._core_share import is_at_a_place
 from flowos.engine.flow._executor import Executor
 from flowos.engine.flow._runs import FlowRun
-from flowos.model import Cancelled
+from flowos.model import Cancelled, ValueRefused, brief_repr
 
 T = TypeVar("T")
 
@@ -19,14 +19,32 @@ def as_completed(
 ) -> "Iterator[Future[T]]":
     """Runs that were submitted, each as it ends, as `concurrent.futures.as_completed` gives them.
 
-    timeout: seconds for all of them; after that it raises TimeoutError.
+    timeout: seconds for all of them; after that it raises TimeoutError. Ctrl-C ends them. Raises
+    ValueRefused for what is no run.
 
     >>> with fo.slice(fo.kernels.sort(fo.flow_input("x", fo.array(fo.int64)))) as s:
     ...     runs = [s.submit(np.array([n, 1])) for n in (3, 2)]
     ...     sorted(run.result()[0].tolist() for run in fo.as_completed(runs))
     [[1, 2], [1, 3]]
     """
-    return concurrent.futures.as_completed(runs, timeout)
+    asked = list(dict.fromkeys(runs))
+    for run in asked:
+        if not isinstance(run, Future):
+            raise ValueRefused(f"as_completed: {brief_repr(run)}; expected runs of `submit`")
+    return _as_they_end(asked, timeout)
+
+
+def _as_they_end(runs: "list[Future[T]]", timeout: float | None) -> "Iterator[Future[T]]":
+    ended = concurrent.futures.as_completed(runs, timeout)
+    try:
+        for run in runs:
+            if isinstance(run, BackgroundRun):
+                run._help(timeout)
+            yield next(ended)
+    except (KeyboardInterrupt, SystemExit):
+        for run in runs:
+            run.cancel()
+        raise
 
 
 class BackgroundRun(Future[list[object]]):
@@ -111,6 +129,8 @@ async def awaited(run: Future[list[object]]) -> list[object]:
     import asyncio  # whoever awaits has it
 
     try:
+        if isinstance(run, BackgroundRun):
+            run._help(None)  # nothing else goes on meanwhile, but without cores nothing would
         return await asyncio.wrap_future(run)
     except BaseException:
         run.cancel()

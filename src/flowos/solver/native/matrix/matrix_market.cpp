@@ -76,6 +76,7 @@ std::optional<Number> number_in(std::string_view word) {
 // What the file says of itself before its entries.
 struct Head {
   bool has_values = true;
+  bool has_integers = false;
   Mirror mirror = Mirror::no;
   std::int64_t rows = 0;
   std::int64_t entries = 0;
@@ -108,6 +109,7 @@ void read_banner(std::string_view line, Head& head) {
     refuse(1, "symmetry " + in_quotes(symmetry) + ": expected symmetric or general");
   }
   head.has_values = field != "pattern";
+  head.has_integers = field == "integer";
   head.mirror = symmetry == "symmetric" ? Mirror::across_diagonal : Mirror::no;
 }
 
@@ -195,6 +197,9 @@ std::string read_entry(std::string_view line, const Head& head, Entry& entry) {
     const std::optional<double> value = number_in<double>(word);
     if (!value || !std::isfinite(*value)) {
       return "value " + in_quotes(word) + ": expected a finite number";
+    }
+    if (head.has_integers && *value != std::trunc(*value)) {
+      return "value " + in_quotes(word) + ": expected a whole number, as line 1 says";
     }
     entry.value = *value;
   }
