@@ -6,6 +6,7 @@
 // fits all.
 
 #include <Python.h>
+#include <cxxabi.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -201,6 +202,25 @@ void check_extents(const Plan& plan, const Arguments& arguments, Values values) 
   }
 }
 
+// What the body returns. Raises RuntimeError if it throws, as C++ may.
+int call_body(const Plan& plan, const Arguments& arguments) {
+  std::string thrown;
+  {
+    const GilRelease released;
+    try {
+      return call(plan.entry, arguments.registers);
+    } catch (const abi::__forced_unwind&) {  // its thread ends
+      throw;
+    } catch (const std::exception& error) {
+      thrown = error.what();
+    } catch (...) {
+      thrown = "not a std::exception";
+    }
+  }
+  PyErr_Format(PyExc_RuntimeError, "the body threw a C++ exception: %s", thrown.c_str());
+  throw nb::python_error();
+}
+
 nb::object run(const Plan& plan, Values values) {
   if (values.size() != plan.inputs.size()) throw nb::type_error("another number of values");
   Arguments arguments;
@@ -212,12 +232,7 @@ nb::object run(const Plan& plan, Values values) {
     outputs[i] = new_output(plan, arguments, plan.outputs[i]);
     arguments.registers.add(arguments.views.open(outputs[i].ptr(), PyBUF_WRITABLE).buf);
   }
-  int code = 0;
-  {
-    const GilRelease released;
-    code = call(plan.entry, arguments.registers);
-  }
-  if (code != 0) plan.failed(code);
+  if (const int code = call_body(plan, arguments); code != 0) plan.failed(code);
   for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
     if (plan.outputs[i].is_scalar) outputs[i] = outputs[i].attr("item")();
   }

@@ -173,6 +173,8 @@ def test_a_machine_that_is_no_login_node_is_said_to_be_none(tmp_path: Path) -> N
 def test_a_cluster_that_is_not_set_up_is_said_in_slurms_words(box: Box, tmp_path: Path) -> None:
     (tmp_path / "slurm.conf").write_text("NoSuchKey=1\n")
     said = checked({**box.variables, "SLURM_CONF": str(tmp_path / "slurm.conf")})
+    none = checked({**box.variables, "SLURM_CONF": "/nope"})
+    assert none == (1, "cannot be used: pool c: SLURM_CONF=/nope: there is no such file")
     assert said == (1, "cannot be used: pool c: scontrol: Unable to process configuration file")
 
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from flowos.operations.slices import slice_named, slices
+from flowos.model import SliceRefused
+from flowos.operations.slices import renew, slice_named, slices
 from tests.waiting import comes
 
 from .box import Box
@@ -134,6 +135,11 @@ def test_a_lease_is_renewed_and_its_slice_freed_from_another_terminal(box: Box) 
     for words in (("--seconds", "600"), ()):
         renewed = json.loads(run("attach", id, *words, "--json").stdout)
         assert renewed["lease_seconds"] == 600
+    too_long = run("attach", id, "--seconds", "99999999999")
+    says = "argument --seconds: 99999999999: expected a number above 0 and below 1e9"
+    assert (too_long.returncode, says in too_long.stderr) == (2, True)
+    with pytest.raises(SliceRefused, match=f"{id}: lease_seconds=1000.*; expected a number"):
+        renew(id, 1e11)
     assert run("free", id).stdout.startswith(f"freed {id} whose program is gone")
     comes(lambda: box.ask("squeue", "--noheader") == "")
 
@@ -222,6 +228,18 @@ def test_nodes_are_freed_with_the_process_that_holds_them(box: Box) -> None:
     gone = "the process that holds its nodes is gone"
     assert record(id)["events"][-1]["reason"] == gone
     program.communicate("")
+
+
+def test_a_job_that_is_cancelled_while_it_waits_is_said_to_be(box: Box) -> None:
+    program, id = held(300)
+    waits = start('fo.slice(pool="c")')
+    pending = ("squeue", "--noheader", "--states=PD", "--format=%A")
+    assert comes(lambda: box.ask(*pending))
+    box.ask("scancel", box.ask(*pending).strip())
+    said = waits.communicate()[1]
+    run("free", id)
+    program.communicate("")
+    assert said.endswith("its job was cancelled while it waited\n")
 
 
 def test_what_waits_says_why_and_is_given_up(box: Box) -> None:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 from xml.etree import ElementTree as Xml
 
@@ -168,25 +168,71 @@ def test_runs_that_are_not_alike_are_refused(
     flowos("baseline", "--store", store)
     assert len(json.loads((tmp_path / "baseline.json").read_text())["baseline"]["runs"]) == 2
     said = flowos("compare", "baseline.json", "2026-11-01", "--store", store, code=2).stderr
-    assert "the baseline is of another kind of machine: cpu 1, " in said
+    assert "the baseline is of another kind of machine: 'cpu 1, " in said
     said = flowos("measure", "--check", "baseline.json", "--store", store, code=2).stderr
-    assert "the baseline is of another kind of machine: cpu 1, " in said
+    assert "the baseline is of another kind of machine: 'cpu 1, " in said
     assert len(json.loads(flowos("list", "--store", store, "--json").stdout)) == 4
     said = flowos("baseline", "2026-11-01", "2026-11-01", "--store", store, code=2).stderr
     assert "a run is given twice" in said
 
 
-def test_a_run_with_another_effort_is_refused(
-    flowos: Flowos, measured: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("name", "first", "last", "says"),
+    [
+        ("effort", "quick", "full", "effort 'full', in the baseline 'quick'"),
+        ("ignore_failure", False, True, "--ignore-failure 'yes', in the baseline 'none'"),
+    ],
+)
+def test_a_run_that_was_measured_in_another_way_is_refused(
+    flowos: Flowos, measured: Path, tmp_path: Path, name: str, first: Any, last: Any, says: str
 ) -> None:
-    def last_full(at: int, run: Run) -> Run:
-        return replace(run, request=replace(run.request, effort="full" if at > 1 else "quick"))
+    def last_differs(at: int, run: Run) -> Run:
+        return replace(run, request=replace(run.request, **{name: last if at > 1 else first}))
 
-    store = kept(measured / "runs.db", tmp_path / "r.db", [1.0] * 3, last_full)
+    store = kept(measured / "runs.db", tmp_path / "r.db", [1.0] * 3, last_differs)
     flowos("baseline", "2026-11-01", "--store", store)
     said = flowos("compare", "baseline.json", "last", "--store", store, code=2).stderr
-    assert "was measured in another way: effort full, in the baseline quick" in said
+    assert f"was measured in another way: {says}" in said
     assert "there is one run like 2026-11-03" in flowos("baseline", "--store", store, code=2).stderr
+
+
+def test_storage_is_compared_with_the_same_storage_alone(
+    flowos: Flowos, measured: Path, tmp_path: Path
+) -> None:
+    def on_two(at: int, run: Run) -> Run:
+        scratch = PurePath("/fast" if at > 1 else "/slow")
+        return replace(run, request=replace(run.request, probes=("clock", "fio"), scratch=scratch))
+
+    store = kept(measured / "runs.db", tmp_path / "r.db", [1.0] * 4, on_two)
+    said = flowos("baseline", "2026-11-01", "2026-11-04", "--store", store, code=2).stderr
+    assert "their folder on the storage differs, /slow and /fast" in said
+    flowos("baseline", "--store", store)
+    whole = json.loads((tmp_path / "baseline.json").read_text())
+    assert len(whole["baseline"]["runs"]) == 2
+    assert whole["baseline"]["scratch"] is None, "it has no number of the storage"
+    whole["baseline"]["scratch"] = "/slow"
+    (tmp_path / "slow.json").write_text(json.dumps(whole))
+    said = flowos("compare", "slow.json", "last", "--store", store, code=2).stderr
+    assert "folder on the storage '/fast', in the baseline '/slow'" in said
+    said = flowos("measure", "--check", "slow.json", "--scratch", "/fast", code=2).stderr
+    assert "--scratch /fast: the baseline is of '/slow'" in said
+
+
+def test_a_baseline_cannot_fill_the_terminal(
+    flowos: Flowos, measured: Path, tmp_path: Path
+) -> None:
+    store = kept(measured / "runs.db", tmp_path / "r.db", [1.0] * 2)
+    flowos("baseline", "--store", store)
+    whole = json.loads((tmp_path / "baseline.json").read_text())
+    for change in (
+        {"kind": {**whole["baseline"]["kind"], "processor": "x\n" * 5000}},
+        {"matrix": "x\n" * 5000},
+    ):
+        forged = {**whole, "baseline": whole["baseline"] | change}
+        (tmp_path / "forged.json").write_text(json.dumps(forged))
+        said = flowos("compare", "forged.json", "last", "--store", store, code=2).stderr
+        assert said.count("\n") == 1
+        assert len(said) < 400
 
 
 @pytest.mark.parametrize(
@@ -204,6 +250,10 @@ def test_a_run_with_another_effort_is_refused(
         (("compare", "a", "b", "--limit", "3"), "--limit and --error: only with --axis machine"),
         (("compare", "b.json", "--margin", "0.1"), "--margin: not with a baseline"),
         (("compare", "--axis", "time", "--base", "x"), "--base: not with --axis time"),
+        (("compare", "a", "b", "--base", "x"), "--base: only with --axis"),
+        (("compare", "--axis", "cores", "--all"), "--all: not with --axis cores"),
+        (("compare", "--axis", "deployment", "--only", "x"), "not with --axis deployment"),
+        (("compare", "--axis", "deployment", "--base", "x"), "not with --axis deployment"),
         (
             ("compare", "--axis", "machine", "--only", "gemm"),
             "--only gemm: the runs measured clock",

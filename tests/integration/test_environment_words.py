@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 import flowos as fo
+from flowos.drivers.images import CONFIG
 from flowos.model import BARE, Environment, Image, ImageConfig
-from flowos.operations._images._names import changing, give_name
+from flowos.operations._images._names import changing, give_name, path_of
 from flowos.operations.exec import ExecRequest, own_command, planned, shell_command
 
 HOSTILE = ("", "-x", "a b", "a&b", "[a|b]", "$(id)", "a\nb", "B\n", "\u00e9", "a" + "\0" * 999)
@@ -94,6 +95,17 @@ def test_what_cannot_be_meant_is_refused_in_one_line(
     assert "\n" not in str(told.value)
 
 
+@pytest.mark.parametrize("text", [b"[" * 100_000, b"\xff\xfe", b"{"])
+def test_an_image_whose_configuration_is_no_json_is_refused_in_one_line(
+    text: bytes, image: Path
+) -> None:
+    (image / ".flowos").mkdir()
+    (image / CONFIG).write_bytes(text)
+    with pytest.raises(fo.EnvironmentRefused) as told:
+        fo.environment(image)
+    assert str(told.value) == f"image {image}: its {CONFIG} is no JSON"
+
+
 def test_a_kernel_for_the_nodes_of_a_pool_stands_behind_the_environment(image: Path) -> None:
     assert fo.environment("bare:kernel=B_1.x-2") == Environment(kernel="B_1.x-2")
     made = fo.environment(f"{image}@bwrap:kernel=B")
@@ -134,6 +146,20 @@ def test_a_shell_names_where_it_is_and_bare_is_the_persons_own(
     assert inside.argv[-2:] == ("sh", "-l")
     monkeypatch.setenv("SHELL", "/bin/zsh")
     assert shell_command(ExecRequest(env=BARE, argv=())).argv == ("/bin/zsh",)
+
+
+@pytest.mark.parametrize("word", ["tiny", "tiny@bwrap", "12345678"])
+def test_a_shell_is_named_as_the_image_of_the_library_was(
+    word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    digest = f"sha256:{'12345678' * 8}"
+    with changing():
+        give_name("tiny", digest)
+    image = Image(form="squashfs", digest=digest, source=path_of(digest))
+    inside = shell_command(ExecRequest(env=Environment(image=image), argv=()), word)
+    prompt = "[123456781234]" if word == "12345678" else "[tiny]"
+    assert dict(inside.env.variables)["PS1"].split()[0] == prompt
 
 
 def test_what_is_planned_bare_is_the_command_in_the_current_folder() -> None:

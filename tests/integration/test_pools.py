@@ -222,11 +222,16 @@ def test_a_flow_file_runs_on_as_many_nodes_as_there_is_work_for() -> None:
     for given, code, says in (
         (("--nodes", "0:2", "--idle-seconds", "5"), 0, "add = 4"),
         (("--nodes", "0:2", "--dry-run"), 0, "# bare, on 0 to 2 of pool t"),
-        (("--nodes", "3:1", "--dry-run"), 1, "nodes=(3, 1); expected (LEAST, MOST)"),
+        (("--nodes", "3:1", "--dry-run"), 2, "argument --nodes: 3:1: expected (LEAST, MOST)"),
+        (("--nodes", "0"), 2, "argument --nodes: 0: expected a positive int"),
+        (("--nodes", "0:1:2"), 2, "argument --nodes: '0:1:2': expected 2, or 0:8"),
+        (("--gpus", "-1"), 2, "argument --gpus: -1: expected an int of 0 or more"),
+        (("--seconds", "1e9"), 2, "argument --seconds: 1e9: expected a number above 0 and below"),
+        (("--nodes", "0:2", "--idle-seconds", "0"), 2, "--idle-seconds: 0: expected a finite"),
         (("--nodes", "4", "--dry-run"), 1, "4 nodes asked for"),
         (("--seconds", "nan", "--dry-run"), 2, "seconds"),
         (("x=y", "--dry-run"), 2, "input 'x' is given twice"),
-        (("--nodes", "2:0"), 1, "nodes=(2, 0); expected (LEAST, MOST)"),
+        (("--nodes", "2:0"), 2, "argument --nodes: 2:0: expected (LEAST, MOST)"),
         (("--nodes", "0:x"), 2, "argument --nodes: '0:x': expected 2, or 0:8"),
         (("--idle-seconds", "5"), 1, "idle_seconds is of a slice that grows"),
     ):
@@ -338,6 +343,11 @@ def test_the_command_says_a_mistake_in_one_line() -> None:
     assert (done.returncode, done.stdout) == (1, "")
     said = "flowos pools: flowos.toml:2: pools.a.nodez: no such key; did you mean 'nodes'?\n"
     assert done.stderr == said
+
+
+def test_the_mark_that_some_editors_begin_text_with_is_passed_over() -> None:
+    Path("flowos.toml").write_bytes(b"\xef\xbb\xbf[pools.local]\ncores = 1\n")
+    assert [pool.cores for pool in load_settings().pools] == [1]
 
 
 @pytest.mark.parametrize("content", [b"\xff", b"[pools.a]\nenv = '\xe9'"])

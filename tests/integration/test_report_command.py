@@ -2,16 +2,22 @@
 
 import json
 import os
+import shlex
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyarrow.parquet import read_table
 
-from flowos.model import Run, Sample, UsageError
+from flowos.model import Case, MachineState, Run, Sample, UsageError
+from flowos.operations.history import beside, rewritten
+from flowos.operations.history import book as stored_book
 from flowos.operations.side_by_side import imported, side_by_side_of
 from flowos.operations.usual import with_places
+from flowos.plan import outcome
+from flowos.probes.command import labels
 from flowos.report import Report, read_json
 from flowos.report import json as report_json
 from flowos.store import open_store
@@ -85,6 +91,56 @@ def test_alike_runs_of_one_machine_are_judged(book: Report, tmp_path: Path) -> N
     assert any(v.answer == "slower" for v in other.verdicts)
 
 
+def of_command(book: Report, number: int, ending: str, *, ignore_failure: bool = False) -> Report:
+    """A run of a command whose label is cut before its ending."""
+    made = as_run(book, number)
+    argv = ("sh", "-c", f": a long common beginning of it; {ending}")
+    request = replace(made.run.request, commands=(argv,), ignore_failure=ignore_failure)
+    (label,) = labels((argv,))
+    details = (("argv", shlex.join(argv)), ("ignore_failure", "yes" * ignore_failure))
+    case = Case("command", levels=(("command", label),), details=details)
+    first = replace(made.samples[0], case=case, metric="wall", unit="second", state=MachineState())
+    samples = tuple(replace(first, round=n, values=(1.0, 1.01) * 4) for n in range(1, 5))
+    return replace(made, run=replace(made.run, request=request), samples=samples)
+
+
+def test_commands_that_differ_behind_their_label_or_may_fail_are_not_judged(
+    book: Report, tmp_path: Path
+) -> None:
+    runs = [
+        of_command(book, 1, "sleep 1"),
+        of_command(book, 2, "sleep 2"),
+        of_command(book, 3, "sleep 1", ignore_failure=True),
+        of_command(book, 4, "sleep 1"),
+    ]
+    db = str(stored(runs, tmp_path / "runs.db"))
+    first, *others = (run.run.id for run in runs)
+    found = [beside((first, other), db) for other in others]
+    assert [outcome(each.probes) for each in found] == ["cannot judge"] * 2 + ["equal or better"]
+    assert [each.changes[0] if each.changes else "" for each in found] == [
+        "commands: sh -c ': a long common beginning of it; sleep 1',"
+        " then sh -c ': a long common beginning of it; sleep 2'",
+        "--ignore-failure: none, then yes",
+        "",
+    ]
+    assert any("that failed were counted" in said for said in stored_book(others[1], db).findings)
+
+
+def test_all_tables_have_the_same_types_whatever_the_values_look_like(
+    book: Report, tmp_path: Path
+) -> None:
+    schemas = []
+    for level in ("true", "NA", "2"):
+        case = Case("command", levels=(("command", level),))
+        made = replace(book, measurements=(replace(book.measurements[0], case=case),))
+        *_, file = rewritten(made, tmp_path, parquet=True)
+        table = read_table(file)
+        assert table["command"].to_pylist() == [level]
+        assert table["median"].to_pylist() == [book.measurements[0].median]
+        schemas.append(table.schema)
+    assert schemas[1:] == schemas[:-1]
+
+
 def test_a_report_is_imported_by_value(book: Report, tmp_path: Path) -> None:
     """Its numbers are computed from its samples, and those that it states are not believed."""
     run = as_run(book, 1)
@@ -118,6 +174,8 @@ def test_what_is_no_report_is_refused_with_its_name(text: str, said: str, tmp_pa
         ('"values":[', f'"values":[{"1" * 400},', "smaller number expected"),
         ('"values":[', '"values":[1e300,', "a value of .* is 1e.300"),
         ('"round":', '"round":1.5,"x":', "has no field 'x'"),
+        ('"metric":"', r'"metric":"tri\ud800ad', r"'tri.ud800ad.*' is no name of a probe, metric"),
+        ('["cores","', '["co\\nres","', "is no name of a probe, metric"),
         ('["cores","', '["cores","many', "cannot be used: .invalid literal for int"),
     ],
 )

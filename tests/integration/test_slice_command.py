@@ -223,6 +223,26 @@ def test_a_slice_that_waits_is_not_freed_where_no_job_waits_for_it(home: Home) -
     assert "waits for nodes: interrupt it" in said
 
 
+BAD_LINES = (b'{"id":' * 2000, b"[]", b"null", b'{"a":1}', b"\xff\x00", b"7")
+
+
+def test_lines_of_a_record_that_are_no_slice_are_passed_over(home: Home) -> None:
+    home.start(HOLDS)
+    (found,) = home.all()
+    (record,) = home.data.rglob("p-*.jsonl")
+    with record.open("ab") as file:
+        file.write(b"\n".join((*BAD_LINES, b"")))
+    assert [each["id"] for each in home.all()] == [found["id"]]
+
+
+@pytest.mark.parametrize("words", [("slice", "free"), ("slice", "attach"), ("why",)])
+def test_an_empty_id_is_of_no_slice(home: Home, words: tuple[str, ...]) -> None:
+    home.start(HOLDS)
+    said = home.flowos(*words, "", code=1).stderr
+    assert said == f"flowos {words[0]}: slice '': its id is empty: is a variable unset?\n"
+    assert [each["state"] for each in home.all()] == ["held"]
+
+
 def test_an_unknown_id_is_one_line_with_the_nearest(home: Home) -> None:
     assert home.say("show", "x", code=1) == (
         "flowos slice: no slice 'x': none is kept; see 'flowos slice ls'\n"

@@ -34,6 +34,9 @@ def baseline_to_check(args: argparse.Namespace) -> "Baseline":
     if args.junit is not None:
         check_place(args.junit)
     found = read_baseline(args.check)
+    own = found.scratch
+    if own is not None and args.scratch is not None and Path(args.scratch).absolute() != own:
+        raise UsageError(f"--scratch {args.scratch}: the baseline is of {str(own)!r:.80}")
     if args.pool is None and found.nodes > 1:
         raise UsageError(f"the baseline is between {found.nodes} nodes: give --pool NAME")
     if args.pool is not None and found.nodes == 1:

@@ -1,9 +1,8 @@
 """What several commands share: the store's and the output's options."""
 
 import argparse
-import math
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from flowos.cli._commands import COMMANDS
 from flowos.cli._output import columns
@@ -175,9 +174,26 @@ def number(
     return found
 
 
-def seconds_above_0(word: str) -> float:
-    """For argparse."""
-    return number(word, "a finite number of seconds above 0", lambda given: 0 < given < math.inf)
+def asked_of_pool(name: str, read: Callable[[str], Any] = number) -> Callable[[str], Any]:
+    """For argparse: reads a value that `Ask` has under this name."""
+
+    def asked(word: str) -> Any:
+        from flowos.model import Ask
+
+        value = read(word)
+        fitting(word, Ask, **{name: value})
+        return value
+
+    return asked
+
+
+def fitting(word: str, noun: Callable[..., object], **values: object) -> None:
+    """Raises ArgumentTypeError, for the word, if the noun refuses the values: what is expected."""
+    try:
+        noun(**values)
+    except ValueError as error:
+        expected = str(error).partition("; ")[2]
+        raise argparse.ArgumentTypeError(f"{word:.40}: {expected}") from None
 
 
 def share_of_1(word: str) -> float:

@@ -143,6 +143,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _check_options(args: argparse.Namespace) -> None:
     """Raises UsageError for options of another kind of comparison."""
+    if args.axis is None and args.base:
+        raise UsageError("--base: only with --axis; of two runs the first is compared with")
+    if args.axis not in (None, *AXES) and args.all:
+        raise UsageError(f"--all: not with --axis {args.axis}")
+    if args.axis == "deployment" and (args.base or args.only):
+        raise UsageError("--base and --only: not with --axis deployment")
     if args.axis not in AXES and (args.limit or args.error):
         raise UsageError("--limit and --error: only with --axis machine or --axis time")
     if args.junit is not None and not (args.run_ids and _is_baseline(args.run_ids[0])):

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from flowos.cli._output import finish, print_json
-from flowos.cli._shared import add_json, positive, seconds_above_0, top_command
+from flowos.cli._shared import add_json, asked_of_pool, positive, top_command
 
 if TYPE_CHECKING:
     from flowos.engine import HoldEvent
@@ -33,7 +33,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         help="how many nodes to hold; the notebook is on the first (default: 1)",
     )
     command.add_argument(
-        "--seconds", type=seconds_above_0, metavar="TIME", help="hold the nodes for so long at most"
+        "--seconds",
+        type=asked_of_pool("seconds"),
+        metavar="TIME",
+        help="hold the nodes for so long at most",
     )
     command.add_argument(
         "--dry-run", action="store_true", help="print the command for the node, and start nothing"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from flowos.cli._environment import environment_of
 from flowos.cli._foreground import add_foreground, run_or_show, words_after_dashes
 from flowos.cli._output import print_json
-from flowos.cli._shared import number, seconds_above_0, top_command, whole
-from flowos.model import TaskFailed, UsageError, to_json
+from flowos.cli._shared import asked_of_pool, fitting, number, top_command, whole
+from flowos.model import Ask, TaskFailed, UsageError, to_json
 
 if TYPE_CHECKING:
     from flowos.engine import HoldEvent
@@ -104,19 +104,19 @@ def _add_pool_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--idle-seconds",
-        type=number,
+        type=_idle_seconds,
         metavar="TIME",
         help="with LEAST:MOST, give a node back that had nothing to do for so long (default: 300)",
     )
     command.add_argument(
         "--seconds",
-        type=seconds_above_0,
+        type=asked_of_pool("seconds"),
         metavar="TIME",
         help="hold the pool's nodes for so long at most",
     )
     command.add_argument(
         "--gpus",
-        type=whole,
+        type=asked_of_pool("gpus", whole),
         metavar="COUNT",
         help="hold nodes with so many GPUs each (default: as many as a task of the flow needs)",
     )
@@ -234,11 +234,27 @@ def _pool(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _node_count(word: str) -> int | tuple[int, ...]:
+    from flowos.plan import NodeRange
+
     try:
-        parts = tuple(int(part) for part in word.split(":"))
+        least, *most = (int(part) for part in word.split(":"))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{word!r}: expected 2, or 0:8") from None
-    return parts[0] if len(parts) == 1 else parts
+        raise argparse.ArgumentTypeError(f"{word!r:.40}: expected 2, or 0:8") from None
+    if not most:
+        fitting(word, Ask, nodes=least)
+        return least
+    if len(most) > 1:
+        raise argparse.ArgumentTypeError(f"{word!r:.40}: expected 2, or 0:8")
+    fitting(word, NodeRange, least=least, most=most[0], idle_seconds=1.0)
+    return least, most[0]
+
+
+def _idle_seconds(word: str) -> float:
+    from flowos.plan import NodeRange
+
+    seconds = number(word)
+    fitting(word, NodeRange, least=0, most=1, idle_seconds=seconds)
+    return seconds
 
 
 def _shown(nodes: int | tuple[int, ...] | None) -> str:

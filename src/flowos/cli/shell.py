@@ -1,6 +1,7 @@
 """`flowos shell`: a person's shell in an image."""
 
 import argparse
+from functools import partial
 
 from flowos.cli._foreground import add_foreground, run_or_show, words_after_dashes
 from flowos.cli._shared import top_command
@@ -19,4 +20,5 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 def run(args: argparse.Namespace) -> int:
     from flowos.operations.exec import shell_command
 
-    return run_or_show(args, words_after_dashes(args.argv), shell_command)
+    complete = partial(shell_command, word=args.env or "")
+    return run_or_show(args, words_after_dashes(args.argv), complete)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from flowos.cli._output import print_json
-from flowos.cli._shared import add_json, positive, top_command, with_example
+from flowos.cli._shared import add_json, asked_of_pool, positive, top_command, with_example
 
 if TYPE_CHECKING:
     from flowos.model import SliceRecord
@@ -69,7 +69,7 @@ def _add_attach(commands: "Commands") -> None:
     )
     attach.add_argument(
         "--seconds",
-        type=positive,
+        type=asked_of_pool("lease_seconds"),
         metavar="TIME",
         help="for so long from now on (default: as long as the lease was asked for)",
     )

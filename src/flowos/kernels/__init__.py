@@ -72,7 +72,7 @@ histogram = Kernel(
 )
 """histogram(x, bins=256, range=None): how many elements are in each of so many equal bins, and
 their bins + 1 edges, as np.histogram has it. range: (low, high), else those of x; elements outside
-and NaN are left out, and `high` itself is in the last bin."""
+and NaN are left out, and `high` itself is in the last bin. bins: 10**9 at most."""
 
 gemm = Kernel(
     name="gemm",

@@ -20,6 +20,8 @@ SHARED = 1 << 19
 """From so many elements on several threads sort: to start one takes as long as a few."""
 BLOCK = 1 << 16
 """Elements that are counted at once: they stay in a cache while they are looked at and shifted."""
+MAX_BINS = 10**9
+"""Of a histogram: 16 GB of counts and edges."""
 
 
 def sort(x: Any) -> Any:
@@ -116,8 +118,8 @@ def gemm(a: Any, b: Any) -> Any:
 
 def _limits(values: Any, bins: int, given: Any) -> tuple[float, float]:
     """Of the bins: as given, or of the elements; equal ones are half a unit apart on each side."""
-    if bins < 1:
-        raise ValueError(f"histogram: bins is 1 or more, given {bins}")
+    if not 1 <= bins <= MAX_BINS:
+        raise ValueError(f"histogram: bins is 1 to {MAX_BINS}, given {bins}")
     if given is None:
         low, high = (values.min(), values.max()) if values.size else (0, 1)
     else:
@@ -145,7 +147,7 @@ def _counts(values: Any, bins: int, low: int, width: int) -> Any:
         block = values[start : start + step]
         if block.min() < low or block.max() > high:
             block = block[(block >= low) & (block <= high)]
-        shifted = block.astype(np.int64) - low if low else block
+        shifted = block.astype(np.int64) - low if low or width >= 2**31 else block
         counts += np.bincount(shifted // width if width > 1 else shifted, minlength=bins + 1)
     counts[bins - 1] += counts[bins]
     return counts[:bins]

@@ -55,9 +55,10 @@ class Baseline:
     """What runs of a kind of machine gave. Its numbers lie in the order of the probes.
 
     made: ISO 8601 in UTC. runs, machines: that it is from. probes, effort, nodes, environments,
-    binary, matrix, commands, ignore_failure: of these runs, and of those that are checked. error:
-    how often a check of a machine that is as these says of any number that it is worse.
-    max_tolerance: a number with more can be found worse, but does not pass.
+    binary, matrix, commands, ignore_failure: of these runs, and of those that are checked. scratch:
+    the folder on the storage that was measured; None if none was. error: how often a check of a
+    machine that is as these says of any number that it is worse. max_tolerance: a number with more
+    can be found worse, but does not pass.
     """
 
     kind: MachineKind
@@ -73,6 +74,7 @@ class Baseline:
     matrix: PurePath | None = None
     commands: tuple[Argv, ...] = ()
     ignore_failure: bool = False
+    scratch: PurePath | None = None
     error: float
     max_tolerance: float
     numbers: tuple[BaselineNumber, ...]

@@ -39,7 +39,7 @@ def command(  # noqa: PLR0913 - options of a command line, all by keyword
     argv: texts, numbers, paths, `In(name)` for an input's value, `Out(name)` for an output file's
     path; a tuple of these is one word, as in ("--out=", Out("x")).
     inputs: their types; one that only an `In` names is a File, one in no word delays the start.
-    stdout, stderr: the output that captures the stream: a name for str_, or (name, bytes_).
+    stdout, stderr: the output that captures the stream: a name for UTF-8, or (name, bytes_).
     exit_code: the output for the code; without one, only 0 is a success. outcome: the output for
     the whole `Outcome`; with one, no end is a failure. variables: added to ours, or alone if not
     `inherit`. once: a key of everything that the files depend on: created once, then cached.

@@ -114,10 +114,10 @@ def _one_of(options: list[PortType]) -> PortType:
 def _generic(hint: Any, origin: type, given: tuple[Any, ...], within: tuple[type, ...]) -> PortType:
     if origin is tuple:
         return _tuple(given, within)
-    if origin in _LISTS:
+    if origin in _LISTS and len(given) == 1:
         item = _type_of(given[0], within)
         return ListOf(f"{origin.__name__}[{item}]", _LISTS[origin], item)
-    if origin in _DICTS:
+    if origin in _DICTS and len(given) == 2:
         key, value = (_type_of(part, within) for part in given)
         return DictOf(f"dict[{key}, {value}]", key, value)
     if _is_numpy(origin, "ndarray"):

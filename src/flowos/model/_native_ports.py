@@ -12,6 +12,7 @@ from flowos.model._ports import Array, Boolean, Floating, Integer, PortType, bri
 _INTEGERS = {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
 NATIVE_DTYPES = frozenset({"bool", "float32", "float64", "complex64", "complex128"} | _INTEGERS)
 """Of arrays that C, C++ and Fortran have a type for."""
+_REAL = "a real number or an array of them"
 _Has = tuple[Collection[str], Collection[PortType]]
 """The dtypes that a body has, and what it has besides."""
 
@@ -95,7 +96,8 @@ def _checked(where: str, hint: object, has: _Has) -> PortType:
     if type_ in others:
         return type_
     if not isinstance(type_, (Array, Boolean, Floating, Integer)):
-        raise WiringError(f"{where}: {type_} has no type there; use a number or an array of them")
+        arrays = f"an array, fo.array(fo.{type_}, (1,))" if str(type_) in dtypes else _REAL
+        raise WiringError(f"{where}: {type_} has no type there; use {arrays}")
     open_shape = isinstance(type_, Array) and (type_.shape is None or None in type_.shape)
     if open_shape or (isinstance(type_, Array) and type_.dtype is None):
         raise WiringError(f"{where}: {type_} leaves its dtype or an extent open; say or name each")

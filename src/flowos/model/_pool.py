@@ -18,6 +18,8 @@ _OF_KINDS: dict[str, tuple[PoolKind, ...]] = {
     **dict.fromkeys(("queue", "pe"), ("sge",)),
     **dict.fromkeys(("shared", "scratch"), ("slurm", "sge")),
 }
+_MOST = 65536
+_CURRENCY = re.compile("[A-Z]{3}")
 _FOLDERS = ("shared", "scratch")
 _ONE_GRES = r"[A-Za-z_][\w-]*(?::[A-Za-z_][\w.-]*)?(?::[1-9]\d*)?"
 _GRES = re.compile(f"{_ONE_GRES}(?:,{_ONE_GRES})*")
@@ -26,6 +28,12 @@ _GRES = re.compile(f"{_ONE_GRES}(?:,{_ONE_GRES})*")
 def _is_time(seconds: object) -> bool:
     """Clocks and timers cannot wait for ever."""
     return type(seconds) in (int, float) and 0 < cast("float", seconds) < 1e9
+
+
+def check_currency(currency: str, key: str) -> None:
+    """Raises ValueError for what ISO 4217 cannot have."""
+    if not _CURRENCY.fullmatch(currency):
+        raise ValueError(f"{key}: {currency!r:.80}: expected 3 capital letters, as in EUR")
 
 
 def _doc(sentence: str) -> dict[str, Any]:
@@ -45,6 +53,7 @@ class Price:
     def __post_init__(self) -> None:
         if self.per_node_hour is not None and not 0 <= self.per_node_hour < math.inf:
             raise ValueError(f"price.per_node_hour: {self.per_node_hour}: expected 0 or more")
+        check_currency(self.currency, "price.currency")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,9 +172,9 @@ class Pool:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise ValueError(f"name: {self.name!r}: expected letters, digits, _.- (not first)")
-        for name, value in (("nodes", self.nodes), ("cores", self.cores)):
-            if value is not None and value < 1:
-                raise ValueError(f"{name}: {value} is below 1")
+        self._check_counts()
+        if not self.env:
+            raise ValueError("env: it is empty: expected bare, or IMAGE[@RUNTIME]")
         if self.max_seconds is not None and not _is_time(self.max_seconds):
             raise ValueError(f"max_seconds: {self.max_seconds} is not above 0, and below 1e9")
         if self.kind == "local" and self.nodes != 1:
@@ -184,8 +193,19 @@ class Pool:
         """What is promised of `shared` or `scratch`."""
         return cast("StorageTier | None", getattr(self, f"{folder}_tier"))
 
+    def _check_counts(self) -> None:
+        for name, value in (("nodes", self.nodes), ("cores", self.cores)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name}: {value} is below 1")
+        if self.nodes > _MOST:
+            raise ValueError(f"nodes: {self.nodes!r:.40} is above {_MOST}")
+
     def _check_script(self, line: str) -> None:
+        if not line.isprintable():
+            raise ValueError(f"script: {line!r:.80}: expected printable characters")
         for step in read_script(line):
+            if step.seconds and not _is_time(step.seconds):
+                raise ValueError(f"script: {step.seconds:g} s is not below 1e9")
             if step.what == "lose" and not 1 <= step.node <= self.nodes:
                 raise ValueError(f"script: lose {step.node}: its nodes are 1 to {self.nodes}")
 
@@ -209,6 +229,10 @@ class Pool:
             raise ValueError(f"{name}: {value!r}: expected printable characters, no space around")
         if name == "gres" and value and not _GRES.fullmatch(value):
             raise ValueError(f"gres: {value!r}: expected NAME[:TYPE][:COUNT], with commas between")
+        if name == "gres" and self.kind == "fake":
+            for count in re.findall(r":(\d{5,})(?:,|$)", value):
+                if len(count) > len(str(_MOST)) or int(count) > _MOST:
+                    raise ValueError(f"gres: {count:.40} is above {_MOST}")
         if name in _FOLDERS and value and not value.startswith("/"):
             raise ValueError(f"{name}: {value!r}: expected an absolute path")
 

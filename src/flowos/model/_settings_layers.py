@@ -52,7 +52,7 @@ def file_layer(text: str, file: str) -> SettingsLayer:
 
     try:
         raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # TOMLDecodeError, or a number of thousands of digits
         raise SettingsError(_syntax(str(error), text, file)) from None
     except RecursionError:
         raise SettingsError(f"{file}: values are nested too deeply in each other") from None
@@ -187,7 +187,7 @@ def _value(path: KeyPath, word: str) -> object:
         return word
     try:
         return tomllib.loads(f"value = {word}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return word  # refused where something else is expected
 
 

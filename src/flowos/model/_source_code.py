@@ -29,6 +29,11 @@ _NVRTC_ERROR = re.compile(
 )
 _FORTRAN_PLACE = re.compile(r"^(?P<where>[^\n]*:\d+:\d+):$", re.MULTILINE)
 _FORTRAN_ERROR = re.compile(r"^(Fatal )?Error: (?P<what>[^\n]*)", re.MULTILINE)
+_TELLING = (
+    re.compile("cannot find|undefined reference|multiple definition"),
+    re.compile("error|undefined"),
+)
+"""Of other lines, as a linker's: the most telling first."""
 
 _INCLUDE = re.compile(
     r"(?:^[ \t]*#[ \t]*(?:include|define[ \t]+\w+)|`[ \t]*include|^[ \t]*(?i:include)"
@@ -115,9 +120,14 @@ def first_error(said: str) -> str:
     what, where = _FORTRAN_ERROR.search(said), _FORTRAN_PLACE.search(said)
     if what and where:
         return f"{where['where']}: {what['what']}"
-    lines = [line for line in said.splitlines() if line.strip()]
-    named = [line for line in lines if "error" in line or "undefined" in line] or lines[-1:]
-    return named[0].strip() if named else "it said nothing"
+    return _telling([line.strip() for line in said.splitlines() if line.strip()])
+
+
+def _telling(lines: Sequence[str]) -> str:
+    """But for the line that says no more than that the linker failed."""
+    lines = [line for line in lines if not line.startswith("collect2: error: ")]
+    found = (line for words in _TELLING for line in lines if words.search(line))
+    return next(found, lines[-1] if lines else "it said nothing")
 
 
 def headers_of(rule: str) -> list[str]:

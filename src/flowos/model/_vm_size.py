@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from flowos.model._pool import NodeInfo
+from flowos.model._pool import NodeInfo, check_currency
 
 _KEPT_SHARE = 0.9
 """Of memory: the firmware, the kernel and Slurm's settings keep some of it."""
@@ -60,6 +60,7 @@ class VmSize:
         for name, amount in amounts.items():
             if amount is not None and not 0 <= amount < math.inf:
                 raise ValueError(f"{name}: {amount}: expected 0 or more")
+        check_currency(self.currency, "currency")
 
     def fits(self, *, vcpus: int, gpus: int, memory_bytes: int) -> bool:
         return self.vcpus >= vcpus and self.gpus >= gpus and self.memory_bytes >= memory_bytes

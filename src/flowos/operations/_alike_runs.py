@@ -3,11 +3,13 @@
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 
-from flowos.model import Facts, MachineKind, Run, UsageError
+from flowos.model import Facts, MachineKind, MeasurementRequest, Run, UsageError
 from flowos.operations.history import numbers_of
 from flowos.operations.measure import book_of
 from flowos.plan import MachineRun
+from flowos.probes import probes_for
 from flowos.store import Store, open_store
 
 
@@ -106,7 +108,17 @@ def _described(run: Run, one_machine: bool) -> Iterator[tuple[str, object]]:
     yield "environments", ", ".join(run.request.environments)
     yield "binary", run.request.binary
     yield "matrix", str(run.request.matrix or "")
+    yield "folder on the storage", str(storage_in(run.request, run.request.probes) or "")
     yield "commands", "; ".join(map(shlex.join, run.request.commands))
+    yield "--ignore-failure", "yes" * run.request.ignore_failure
+
+
+def storage_in(request: MeasurementRequest, probes: Sequence[str]) -> PurePath | None:
+    """The folder on the storage that one of these probes measures, () being all; else None."""
+    if not probes and request.commands:
+        return None
+    found = [p for p in probes_for() if p.info.on_storage and (not probes or p.name in probes)]
+    return request.scratch if found else None
 
 
 def _measured(store: Store, run: Run) -> MachineRun:

@@ -52,13 +52,20 @@ def right_side(word: str, rows: int) -> NDArray[np.float64]:
 
     Raises SolveError if it is no vector of so many rows.
     """
-    if word == "ones":
-        return np.ones(rows)
     if found := _seeded(word, "random"):
         return np.random.default_rng(found[0]).uniform(-1.0, 1.0, rows)
+    given = given_right_side(word)
+    return np.ones(rows) if given is None else vector(word, given, rows)
+
+
+def given_right_side(word: str) -> NDArray[Any] | None:
+    """The array of a .npy file; None for one that is generated. Raises SolveError or UsageError if
+    there is none."""
+    if word == "ones" or _seeded(word, "random"):
+        return None
     if not word.endswith(".npy"):
         raise UsageError(f"--rhs {word}: expected ones, random, random:SEED or a file: NAME.npy")
-    return vector(word, _array_of(Path(word)), rows)
+    return _array_of(Path(word))
 
 
 def _array_of(file: Path) -> NDArray[Any]:

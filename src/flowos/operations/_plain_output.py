@@ -9,7 +9,8 @@ from flowos.operations._whole_numbers import WholeNumber, digits, is_long
 
 def plain_output(value: object) -> Any:
     """Arrays and sets become lists, objects of known fields dicts, files paths, values without a
-    JSON type text; numbers stay."""
+    JSON type text; numbers stay. A dict with two keys of the same text becomes [key, value] pairs.
+    """
     try:
         return _plain(value)
     except RecursionError:  # it contains itself
@@ -33,7 +34,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     if isinstance(value, dict):
-        return {_key(name): _plain(each) for name, each in value.items()}
+        return _by_key(value)
     fields = getattr(type(value), "__dataclass_fields__", getattr(type(value), "_fields", None))
     if fields is not None:
         return {name: _plain(getattr(value, name, None)) for name in fields}
@@ -45,6 +46,13 @@ def _plain(value: Any) -> Any:
         listed = value.tolist()
         return str(value) if type(listed) is type(value) else _plain(listed)
     return str(value)
+
+
+def _by_key(value: dict[Any, Any]) -> dict[str, Any] | list[list[Any]]:
+    found = {_key(name): _plain(each) for name, each in value.items()}
+    if len(found) == len(value):
+        return found
+    return [[_plain(name), _plain(each)] for name, each in value.items()]
 
 
 def _key(name: object) -> str:

@@ -22,7 +22,7 @@ from flowos.model import (
     StoreError,
     UsageError,
 )
-from flowos.operations._alike_runs import alike_runs, kind_of
+from flowos.operations._alike_runs import alike_runs, kind_of, storage_in
 from flowos.operations._documents import read_document
 from flowos.operations._files import replaced
 from flowos.operations.history import book, numbers_of
@@ -57,13 +57,14 @@ def baseline_of(
     if not numbers:
         raise UsageError(f"no number is in two of the {len(found.runs)} runs")
     first = found.runs[0]
+    probes = tuple(dict.fromkeys(number.probe for number in numbers))
     return Baseline(
         kind=kind_of(first.facts),
         made=utc(),
         version=version("flowos-hpc"),
         runs=tuple(run.id for run in found.runs),
         machines=found.machines,
-        probes=tuple(dict.fromkeys(number.probe for number in numbers)),
+        probes=probes,
         effort=first.request.effort,
         nodes=first.request.nodes,
         environments=first.request.environments,
@@ -71,6 +72,7 @@ def baseline_of(
         matrix=first.request.matrix,
         commands=first.request.commands,
         ignore_failure=first.request.ignore_failure,
+        scratch=storage_in(first.request, probes),
         error=error,
         max_tolerance=max_tolerance,
         numbers=numbers,
@@ -88,7 +90,8 @@ def read_baseline(path: Path) -> Baseline:
 
 
 def request_of(baseline: Baseline, given: MeasurementRequest) -> MeasurementRequest:
-    """What measures the numbers of a baseline, on the storage and with the ceilings of `given`.
+    """What measures the numbers of a baseline, with the ceilings of `given`, and on its storage
+    where the baseline names none.
 
     Commands are run in the current folder.
     """
@@ -103,6 +106,7 @@ def request_of(baseline: Baseline, given: MeasurementRequest) -> MeasurementRequ
         commands=baseline.commands,
         folder=Path.cwd() if baseline.commands else None,
         ignore_failure=baseline.ignore_failure,
+        scratch=baseline.scratch or given.scratch,
     )
 
 
@@ -115,7 +119,7 @@ def check_kind(baseline: Baseline, facts: Facts) -> None:
 
 
 def _differing(base: MachineKind, here: MachineKind) -> str:
-    return f"{base}; {here} is measured here"
+    return f"{str(base)!r:.100}; {str(here)!r:.100} is measured here"
 
 
 def checked_report(baseline: Baseline, found: Report) -> BaselineCheck:
@@ -123,11 +127,14 @@ def checked_report(baseline: Baseline, found: Report) -> BaselineCheck:
     run = found.run
     check_kind(baseline, run.facts)
     ours, theirs = (_measured_with(each) for each in (baseline, run.request))
+    if baseline.scratch is not None:
+        ours["folder on the storage"] = str(baseline.scratch)
+        theirs["folder on the storage"] = str(run.request.scratch)
     for name, one in ours.items():
         if one != theirs[name]:
             raise UsageError(
-                f"run {run.id} was measured in another way: {name} {theirs[name] or 'none'},"
-                f" in the baseline {one or 'none'}"
+                f"run {run.id} was measured in another way: {name} {theirs[name] or 'none'!r:.80},"
+                f" in the baseline {one or 'none'!r:.80}"
             )
     return checked(baseline, numbers_of(found), run.unmeasured)
 
@@ -140,6 +147,7 @@ def _measured_with(of: Baseline | MeasurementRequest) -> dict[str, str]:
         "binary": of.binary,
         "matrix": str(of.matrix or ""),
         "commands": "; ".join(map(shlex.join, of.commands)),
+        "--ignore-failure": "yes" * of.ignore_failure,
     }
 
 

@@ -98,12 +98,15 @@ def planned(request: ExecRequest) -> ExecPlan:
         )
 
 
-def shell_command(request: ExecRequest) -> ExecRequest:
-    """An interactive shell: bash if the image has it, else sh. The prompt names the environment."""
+def shell_command(request: ExecRequest, word: str = "") -> ExecRequest:
+    """An interactive shell: bash if the image has it, else sh. The prompt names the environment.
+
+    word: as it was given; an image of the library is a file that is named by its digest.
+    """
     env = request.env
     if env.image is None:
         return replace(request, argv=(os.environ.get("SHELL") or "/bin/sh", *request.argv))
-    prompt = ("PS1", f"[{env.image.source.stem}] \\w \\$ ")
+    prompt = ("PS1", f"[{_short_name(env.image.source, word)}] \\w \\$ ")
     argv = ("/bin/sh", "-c", _SHELL, "sh", *request.argv)
     return replace(request, argv=argv, env=replace(env, variables=(prompt, *env.variables)))
 
@@ -133,6 +136,15 @@ def exit_code(outcome: Outcome) -> int:
             return code
         case _:
             return 125
+
+
+def _short_name(source: PurePath, word: str) -> str:
+    from flowos.operations._images._names import digest_in_name, links  # a bare command needs none
+
+    if not digest_in_name(source):
+        return source.stem
+    name = word.rpartition("@")[0] or word
+    return name if name in links() else source.stem[:12]
 
 
 def _with_current_folder(env: Environment, folder: Path) -> tuple[Environment, PurePath, str]:

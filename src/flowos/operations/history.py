@@ -1,8 +1,10 @@
 """`flowos show`, `compare` and `report`: what the runs in the store say."""
 
 import io
+import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+from csv import reader
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flowos.model import Case, Run, Sample, StoreError, UsageError, Verdict, did_you_mean
@@ -15,6 +17,12 @@ from flowos.store import open_store
 
 MARGIN, RUNS_MARGIN = 0.03, 0.05
 """Margins for interleaved levels, and for runs, between which more may change."""
+
+_NUMBERS = (
+    *("median", "low", "high", "best"),
+    *("measured_ceiling", "measured_share", "nominal_ceiling", "nominal_share"),
+)
+"""Columns of the table; all others but the count are text."""
 
 
 def book(ref: str, url: str | None) -> Report:
@@ -42,7 +50,7 @@ def rewritten(made: Report, out: Path, *, parquet: bool = False) -> tuple[Path, 
 
 
 def _as_parquet(text: str) -> bytes:
-    """A table of CSV as Parquet, each column of the type that all its values have."""
+    """The table of a report as Parquet, whose columns have the same types in every report."""
     try:
         from pyarrow import BufferOutputStream
         from pyarrow.csv import ConvertOptions, read_csv
@@ -52,7 +60,9 @@ def _as_parquet(text: str) -> bytes:
             "--parquet needs the package pyarrow: pip install 'flowos-hpc[parquet]'"
         ) from error
     out = BufferOutputStream()
-    options = ConvertOptions(strings_can_be_null=True)
+    types = {name: "string" for name in next(reader(io.StringIO(text)))}
+    types |= {"count": "int64"} | dict.fromkeys(_NUMBERS, "float64")
+    options = ConvertOptions(column_types=types, null_values=[""], strings_can_be_null=True)
     write_table(read_csv(io.BytesIO(text.encode()), convert_options=options), out)
     return bytes(out.getvalue())
 
@@ -104,12 +114,27 @@ def beside(refs: tuple[str, str], url: str | None, *, margin: float = RUNS_MARGI
     if first.run.id == second.run.id:
         raise UsageError(f"both are run {first.run.id}: there is nothing to compare")
     base, other = numbers_of(first), numbers_of(second)
-    rows = side_by_side(base, other, margin=margin)
+    before, now = _programs(base), _programs(other)
+    rows = tuple(
+        row if before[case := Case(row.probe, row.rest)] == now[case] else _of_two_programs(row)
+        for row in side_by_side(base, other, margin=margin)
+    )
     return RunComparison(
         probes=by_probe(rows, base, other, margin=margin),
         numbers=rows,
         changes=tuple(_changes(first.run, second.run)),
     )
+
+
+def _programs(numbers: Numbers) -> dict[Case, tuple[str, str]]:
+    """What was run of commands of the user, whose labels are cut."""
+    cases = {m.case for m in numbers.measurements}
+    return {case: (case.detail("argv"), case.detail("ignore_failure")) for case in cases}
+
+
+def _of_two_programs(row: Verdict) -> Verdict:
+    why = f"it ran another command than {row.base}, or only one of them counted failed runs"
+    return replace(row, answer="inconclusive", why=why, marks=(f"{row.other}: {why}", *row.marks))
 
 
 def _changes(first: Run, second: Run) -> Iterator[str]:
@@ -130,7 +155,8 @@ def described(run: Run) -> Iterator[tuple[str, str]]:
     yield "matrix", str(run.request.matrix or "")
     yield "folder on the storage", str(run.request.scratch)
     yield "environments", ", ".join(run.request.environments)
-    yield "commands", ", ".join(run.request.subject if run.request.commands else ())
+    yield "commands", "; ".join(map(shlex.join, run.request.commands))
+    yield "--ignore-failure", "yes" * run.request.ignore_failure
     yield "folder of commands", str(run.request.folder or "")
 
 

@@ -176,7 +176,7 @@ def _read(path: Path) -> Process | None:
     try:
         known = path.stat()
         return _parsed(path, known.st_ino, known.st_size, known.st_mtime_ns)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
 
 

@@ -48,12 +48,28 @@ def imported(path: Path) -> Report:
     given = read_document(path, "report", read_json, max_bytes=_MAX_BYTES)
     if given.measurements and not given.samples:
         raise UsageError(f"{path}: this report has numbers and no samples of them")
+    _check_names(path, given.samples)
     _check_values(path, given.samples)
     try:
         return book_of(given.run, given.samples)
     except (ValueError, LookupError, ArithmeticError, TypeError) as error:
         reason = str(error) or type(error).__name__
         raise UsageError(f"{path}: this report cannot be used: {reason!r:.100}") from error
+
+
+def _check_names(path: Path, samples: Sequence[Sample]) -> None:
+    """These become names in files of other forms; levels are text in each."""
+    names = dict.fromkeys(
+        name
+        for s in samples
+        for name in (s.case.probe, s.metric, s.unit, *(axis for axis, _ in s.case.levels))
+    )
+    for name in names:
+        if not name.isprintable():
+            raise UsageError(
+                f"{path}: this report cannot be used: {name!r:.80} is no name of a probe, metric,"
+                " unit or axis: it has characters that cannot be printed"
+            )
 
 
 def _check_values(path: Path, samples: Sequence[Sample]) -> None:

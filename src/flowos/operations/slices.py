@@ -82,6 +82,7 @@ def slice_named(ref: str) -> SliceRecord:
     """A slice by its id or a prefix of it. Raises StoreError if none or several fit."""
     if not isinstance(ref, str):
         raise StoreError(f"slice {ref!r:.80}: expected its id, a text")
+    refuse_empty(ref)
     known = slices().found
     fit = [each for each in known if each.id.startswith(ref)]
     found = [each for each in fit if each.id == ref] or fit
@@ -93,6 +94,12 @@ def slice_named(ref: str) -> SliceRecord:
         several = ", ".join(each.id for each in found[:5])
         raise StoreError(f"slice {ref!r} fits {len(found)} ({several}): write more of it")
     return found[0]
+
+
+def refuse_empty(ref: str) -> None:
+    """Raises StoreError for what an unset variable of a script leaves: every id begins with it."""
+    if not ref:
+        raise StoreError("slice '': its id is empty: is a variable unset?")
 
 
 def slices_of(process: str) -> tuple[SliceRecord, ...]:
@@ -159,13 +166,18 @@ def renew(ref: str, seconds: float | None, *, dry_run: bool = False) -> tuple[Sl
     """Renew the lease of a slice, from now on for so many seconds if they are given.
 
     The slice, and the seconds after which it ends, which is no later than was asked for. Raises
-    StoreError if it is not there, SliceRefused if it has no lease, or is not held.
+    StoreError if it is not there, SliceRefused if it has no lease, is not held, or cannot be held
+    for so long.
     """
     record = slice_named(ref)
     lease = record.ask.lease_seconds
     if lease is None or record.is_over:
         why = f"is over: {record.why or record.state}" if record.is_over else "has no lease"
         raise SliceRefused(f"slice {record.id} {why}")
+    try:
+        replace(record.ask, lease_seconds=lease if seconds is None else seconds)
+    except ValueError as error:
+        raise SliceRefused(f"slice {record.id}: {error}") from None
     state = None if dry_run else engine.slurm_renewed(record.id, seconds)
     if isinstance(state, str):
         raise SliceRefused(f"slice {record.id}: {state}")
@@ -307,10 +319,10 @@ def _latest(records: Iterable[SliceRecord | None]) -> Iterable[SliceRecord]:
 
 
 def _read(line: bytes) -> SliceRecord | None:
-    """None if it was cut off by a full disk."""
+    """None if it was cut off by a full disk, or is no slice's."""
     try:
         return from_plain(SliceRecord, json.loads(line))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

@@ -15,11 +15,16 @@ from numpy.typing import NDArray
 from flowos.engine import now
 from flowos.model import OnProgress, Progress, SolveError
 from flowos.operations._files import replaced
-from flowos.operations._linear_problems import in_the_commands_words, right_side, system_of
+from flowos.operations._linear_problems import (
+    given_right_side,
+    in_the_commands_words,
+    right_side,
+    system_of,
+)
 from flowos.operations._progress import INTERVAL_SECONDS
 from flowos.report import ConvergencePlot, convergence_html, convergence_svg, number
 from flowos.solver import MAX_OPTIONS as MAX_OPTIONS
-from flowos.solver import WHY, Csr, Info, Solver, SolverKeywords
+from flowos.solver import WHY, Csr, Info, Solver, SolverKeywords, vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +67,14 @@ class Solved:
 
 
 def planned(request: SolveRequest) -> SolvePlan:
-    """Describe the system; reads or generates a matrix whose size is not known."""
-    system = system_of(request.what)
+    """Describe the system; reads a right-hand side, and a matrix whose size is not known.
+
+    Raises SolveError or UsageError for files that cannot be read, or do not fit.
+    """
+    system, given = system_of(request.what), given_right_side(request.rhs)
     rows, entries = system.size or _size_of(system.matrix())
+    if given is not None:
+        vector(request.rhs, given, rows)
     return _planned(request, system.name, rows, entries)
 
 

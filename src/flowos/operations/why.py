@@ -10,7 +10,7 @@ from flowos import engine
 from flowos.model import SliceRecord, SliceRefused, StoreError, WaitingTask, did_you_mean
 from flowos.operations._process_record import folder
 from flowos.operations.processes import is_process, process
-from flowos.operations.slices import slices
+from flowos.operations.slices import refuse_empty, slices
 
 _PATIENCE_SECONDS = 5.0
 
@@ -26,6 +26,7 @@ class WhyAnswer:
 
 def why(name: str) -> tuple[WhyAnswer, ...]:
     """Raises StoreError if there is no such slice, program or task."""
+    refuse_empty(name)
     known = slices().found
     found = [each for each in known if each.id.startswith(name)]
     if found:

@@ -66,6 +66,7 @@ class ProbeInfo:
     alone: is it measured in a single environment too? between_nodes: and between nodes? "named":
         only where the request names it.
     asked: is it measured only where the request says what?
+    on_storage: does it measure the storage that the request names?
     versus: the axis whose first level the others are compared with, as environments are.
     compares: the same, by the rounds that there are.
     warms_up: is each case run once before its first sample, to see that it works and how long it
@@ -87,6 +88,7 @@ class ProbeInfo:
     alone: bool = True
     between_nodes: bool | Literal["named"] = False
     asked: bool = False
+    on_storage: bool = False
     versus: str = ""
     compares: str = ""
     warms_up: bool = False

@@ -71,6 +71,7 @@ class FeedReads(Probe):
                 (("storage", "full cache"),),
             ),
         ),
+        on_storage=True,
     )
 
     def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:

@@ -116,6 +116,7 @@ class Fio(Probe):
             env_bars("Storage throughput", "workload", "bandwidth", (), "byte/s"),
             env_bars("Storage operations", "workload", "iops", ("iodepth",), "1/s"),
         ),
+        on_storage=True,
     )
 
     def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:

@@ -98,6 +98,7 @@ class Metadata(Probe):
         margin=0.06,
         between_nodes=True,
         env_charts=(env_bars("Metadata operations", "operation", "iops", ("directory",), "1/s"),),
+        on_storage=True,
     )
 
     def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:

@@ -91,6 +91,7 @@ class ParallelIo(Probe):
             Headline("Parallel read", "bandwidth", (("workload", "sequential read"),)),
         ),
         between_nodes=True,
+        on_storage=True,
     )
 
     def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:

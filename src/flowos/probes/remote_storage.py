@@ -119,6 +119,7 @@ class RemoteStorage(Probe):
         ),
         margin=0.06,
         compares=AXIS,
+        on_storage=True,
     )
 
     def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:

@@ -186,6 +186,7 @@ class ResNetTraining(Probe):
             Headline("Training, DataLoader", "images_per_second", (("loader", "shared"),)),
         ),
         between_nodes="named",
+        on_storage=True,
     )
 
     def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:

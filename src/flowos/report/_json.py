@@ -63,7 +63,7 @@ def body_of(text: str, noun: str, form: str, schemas: Collection[int], key: str)
     if whole.get("schema") not in schemas:
         newest = max(schemas)
         raise UsageError(
-            f"this {noun} has schema {whole.get('schema')!r}, this FlowOS reads {newest}: "
+            f"this {noun} has schema {whole.get('schema')!r:.80}, this FlowOS reads {newest}: "
             "upgrade FlowOS"
         )
     return whole.get(key)

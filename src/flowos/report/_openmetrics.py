@@ -18,7 +18,7 @@ _OWN_LABELS = ("host", "run", "trusted")
 def openmetrics(book: Report) -> str:
     """A gauge for each probe and metric, in base units, whose labels are the levels of the case.
 
-    Its value is the median; `trusted` is "no" for one that is marked.
+    Its value is the median, of a ceiling the best; `trusted` is "no" for one that is marked.
     """
     families: dict[str, list[Measurement]] = {}
     for measured in book.measurements:
@@ -29,9 +29,11 @@ def openmetrics(book: Report) -> str:
 
 def _family(book: Report, name: str, found: list[Measurement]) -> Iterator[str]:
     first = found[0]
+    which = "best" if first.ceiling else "median"
     yield f"# TYPE {name} gauge"
     yield f"# UNIT {name} {_unit(first.unit)}"
-    yield f"# HELP {name} {first.metric} of probe {first.case.probe}, the median."
+    said = f"{first.metric} of probe {first.case.probe}, the {which}."
+    yield f"# HELP {name} {_escaped(said)}"
     for measured in found:
         own = (book.run.host, book.run.id, "yes" if measured.trust.good else "no")
         labels = {

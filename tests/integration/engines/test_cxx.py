@@ -169,6 +169,20 @@ def test_what_the_library_lacks_is_named() -> None:
     assert "the library of source.cpp cannot be loaded: undefined symbol" in said
 
 
+def test_what_does_not_link_is_said() -> None:
+    said = failure(fo.cxx(TRIAD, "triad", flags=["-lnosuch"], **PORTS), B, C, 1.0)
+    assert "cannot find -lnosuch" in said
+
+
+@pytest.mark.parametrize(
+    ("thrown", "words"), [('std::logic_error("odd")', "odd"), ("3", "not a std::exception")]
+)
+def test_what_a_body_throws_is_the_error_of_its_task(thrown: str, words: str) -> None:
+    text = f"#include <stdexcept>\n{TRIAD.replace('return 0', f'throw {thrown}')}"
+    said = failure(fo.cxx(text, "triad", **PORTS), B, C, 1.0)
+    assert f"raised RuntimeError: the body threw a C++ exception: {words}; given" in said
+
+
 def test_a_missing_compiler_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("CXX", raising=False)

@@ -183,11 +183,13 @@ def test_an_engine_that_is_gone_in_a_later_program_is_left_out(workers: Any) -> 
         bodies.gone.unlink()
 
 
-def test_what_fails_says_on_which_engines_it_ran() -> None:
+@pytest.mark.parametrize(("workers", "on"), [("thread", " on engine python"), ("process", "")])
+def test_what_fails_names_its_inputs_and_in_a_thread_its_engine(workers: Any, on: str) -> None:
     failing = fo.either(in_python("refuse"), in_c())
+    said = rf"no \(.*\){on}; given x = [^=]*$"
     with (
-        fo.slice(fo.flow_output(failing(fo.flow_input("x", VECTOR)))) as opened,
-        pytest.raises(fo.TaskFailed, match=r"no \(.*\); given x = .*, engines = python"),
+        fo.slice(fo.flow_output(failing(fo.flow_input("x", VECTOR))), workers=workers) as opened,
+        pytest.raises(fo.TaskFailed, match=said),
     ):
         opened.run(X)
 

@@ -141,6 +141,8 @@ def test_sizes_and_groups_follow_extents_and_integers() -> None:
     said = failure(fo.opencl(text, "f", group=4, **ports), 10)
     assert "BodyError: f: groups of 4 do not divide n = 10; 'n/4*4' is a size" in said
     assert "task 'f', its work has a size below 0: -1" in failure(fo.opencl(text, "f", **ports), -1)
+    said = failure(fo.opencl(text, "f", size="n*99999999999999999999", **ports), 10)
+    assert "task 'f', its work has a size above 2^63 - 1: 99999999999999999999" in said
     assert "CompileFailed: group=(1000000,): " in failure(
         fo.opencl(text, "f", group=1_000_000, **ports), 1_000_000
     )

@@ -96,6 +96,14 @@ def test_exit_code_streams_and_outcome_are_captured() -> None:
     assert outcome.usage.wall_seconds > 0
 
 
+def test_text_that_is_no_utf_8_is_refused() -> None:
+    for options, name, of in (({}, "stdout", "stdout"), ({"stderr": "err"}, "err", "stderr")):
+        talk = shell("printf 'ab\\351'; printf 'ab\\351' >&2", **options)
+        words = f"output '{name}': byte 3 of what it printed is no UTF-8: take bytes, as with {of}="
+        with fo.slice(talk()) as s, pytest.raises(fo.ValueRefused, match=words):
+            s.run()
+
+
 @pytest.mark.parametrize(
     ("task", "words"),
     [

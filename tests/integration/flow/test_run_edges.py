@@ -27,7 +27,12 @@ def deep(n: int) -> fo.any_:
 def total(x: fo.array(fo.float64)) -> float:
     return float(x.sum())
 
+@fo.task
+def keyed(n: int) -> fo.any_:
+    return {n: "a", str(n): "b", None: {1: 2}}
+
 n = fo.flow_input("n", int)
+alike = fo.flow_output(keyed(n))
 odd = fo.flow_output(power(n), deep(n))
 summed = fo.flow_output(total(fo.flow_input("x", fo.array(fo.float64))))
 """
@@ -121,3 +126,10 @@ def test_files_within_values_are_kept_too(tmp_path: Path, monkeypatch: pytest.Mo
     within = (made["file"], anything["a"][0][1], anything["b"]["file"])
     assert [Path(file).read_text() for file in within] == ["a\n"] * 3
     assert anything["c"] == "/etc"
+
+
+def test_keys_of_the_same_text_become_pairs(tmp_path: Path) -> None:
+    done = flowos(tmp_path, "flow.py:alike", "n=1", "--json")
+    (pairs,) = json.loads(done.stdout).values()
+    assert pairs == [[1, "a"], ["1", "b"], [None, {"1": 2}]]
+    assert "= [[1, 'a'], ['1', 'b'], " in flowos(tmp_path, "flow.py:alike", "n=1").stdout

@@ -54,6 +54,14 @@ def special(name: str, kind: bytes, target: str = "") -> tarfile.TarInfo:
     return info
 
 
+def with_long_names(count: int) -> bytes:
+    """A tar whose member has a chain of long names before it."""
+    info = special("././@LongLink", tarfile.GNUTYPE_LONGNAME)
+    info.size = 2
+    one = info.tobuf(tarfile.GNU_FORMAT) + b"x\0".ljust(512, b"\0")
+    return one * count + tar([("x", b"x")])
+
+
 def digest(text: bytes) -> str:
     return "sha256:" + hashlib.sha256(text).hexdigest()
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from flowos.drivers.images import CONFIG
 from flowos.model import EnvironmentRefused, ImageConfig
 from flowos.operations import image
 
@@ -101,6 +102,12 @@ def test_what_an_image_says_of_itself_comes_along(configured_source: Path) -> No
     assert config.entrypoint == ("/bin/hello",)
     assert config.variables == (("WHO", "world"),)
     assert str(config.cwd) == "/etc"
+
+
+def test_the_folder_to_start_in_is_created(tmp_path: Path) -> None:
+    root = written_root(tmp_path / "x", [*SMALL, (CONFIG, b'{"cwd": "/not/there"}')])
+    made = image.import_image(str(root))
+    assert names_in(made.path)["not/there"] == "drwxr-xr-x"
 
 
 def test_an_image_of_several_archives_forms_is_one_and_the_same(tmp_path: Path) -> None:

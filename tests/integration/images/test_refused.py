@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from flowos.drivers.images import CONFIG
 from flowos.model import EnvironmentRefused, UsageError
 from flowos.operations import image
+from flowos.operations.environment import environment
 
 from .conftest import left
 from .sources import (
@@ -24,6 +26,7 @@ from .sources import (
     special,
     squashed,
     tar,
+    with_long_names,
     written_folder,
     written_root,
     written_tar,
@@ -50,6 +53,16 @@ def flipped(parts: dict[str, bytes], text: bytes) -> dict[str, bytes]:
     }
 
 
+def recorded(**records: str) -> bytes:
+    """A tar of one file with PAX records as a broken program writes them."""
+    info = tarfile.TarInfo("member")
+    info.pax_headers, info.size = records, 5
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        archive.addfile(info, io.BytesIO(b"hello"))
+    return out.getvalue()
+
+
 SIF = sif(b"hsqs" + bytes(200))
 BAD: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "is no archive and no image"),
@@ -67,6 +80,22 @@ BAD: dict[str, tuple[bytes, str]] = {
     "hard link to nothing": (
         tar([special("x", tarfile.LNKTYPE, "none")]),
         "'x' is a hard link to 'none', which is no file",
+    ),
+    "a link to nothing": (tar([("l", "")]), "entry 'l' is a symbolic link to a path of 0 bytes"),
+    "a long name": (tar([("n" * 256, b"")]), "entry 'n{119} has a path of 256 bytes"),
+    "a zero byte": (recorded(path="p\0q"), r"entry 'p\\x00q' has a zero byte"),
+    "no size": (recorded(size="aaaa"), "entry 'member' has no size: 'aaaa'"),
+    "a size below zero": (recorded(size="-5"), "'member' has no size: '-5'|truncated"),
+    "no time": (recorded(mtime="nan"), "entry 'member' has no time: nan"),
+    "a time without end": (recorded(mtime="inf"), "entry 'member' has no time: inf"),
+    "a chain of long names": (with_long_names(3000), "it is no tar, damaged or truncated"),
+    "a configuration without end": (
+        tar([(CONFIG, b"[" * 100_000)]),
+        r"its \.flowos/image\.json is no JSON",
+    ),
+    "a configuration that is no text": (
+        tar([(CONFIG, b"\xff\xfe")]),
+        r"its \.flowos/image\.json is no JSON",
     ),
     "no layer": (tar([*without(docker_parts([LAYER]), digest(LAYER)[7:]).items()]), "incomplete"),
     "no blob": (tar([*without(oci_parts([LAYER]), "blobs").items()]), "incomplete: blobs/sha256/"),
@@ -98,6 +127,12 @@ def test_a_bad_source_is_refused_in_one_line(name: str, tmp_path: Path) -> None:
     assert "\n" not in str(refused.value)
     assert str(tmp_path / "x.tar") in str(refused.value)
     assert not (tmp_path.parent / "etc").exists()
+
+
+def test_what_has_a_chain_of_long_names_cannot_be_entered(tmp_path: Path) -> None:
+    (tmp_path / "x.tar").write_bytes(with_long_names(3000))
+    with pytest.raises(EnvironmentRefused, match=r"x\.tar: neither a folder nor a squashfs"):
+        environment(tmp_path / "x.tar")
 
 
 def test_a_truncated_real_squashfs_is_refused(tmp_path: Path) -> None:

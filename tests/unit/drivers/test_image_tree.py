@@ -1,5 +1,7 @@
 """Layers make one tree by the rules of OCI, and nothing of an archive leads out of it."""
 
+from pathlib import PurePath
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -268,6 +270,53 @@ def test_mount_points_that_are_there_stay_and_links_in_their_place_go() -> None:
     assert seen["etc/passwd"] == "'p' 600"
     assert (seen["opt"], seen["scratch"]) == ("-> usr/opt", "folder 755")
     assert (seen[".flowos"], seen["home/x"], seen["dev"]) == ("folder 755", "'' 644", "folder 700")
+
+
+@pytest.mark.parametrize(
+    ("cwd", "seen"),
+    [
+        ("/w", {"w": "folder 755"}),
+        ("/a/../w/x", {"w": "folder 755", "w/x": "folder 755"}),
+        ("/link/x", {"gone": "folder 755", "gone/x": "folder 755"}),
+        ("/link", {"gone": "folder 755"}),
+        ("/bin", {"bin": "folder 700"}),
+        ("/etc/passwd", {"etc/passwd": "'' 644"}),
+        ("/etc/passwd/x", {"etc/passwd": "'' 644"}),
+        ("w", {}),
+    ],
+)
+def test_the_folder_to_start_in_is_created_where_nothing_is(cwd: str, seen: dict[str, str]) -> None:
+    before = [folder("a"), folder("bin", 0o700), symlink("link", "/gone")]
+    tree, plain = one_layer(before), one_layer(before)
+    complete(tree, b"{}", PurePath(cwd))
+    complete(plain, b"{}")
+    assert listed(tree) == listed(plain) | seen
+
+
+@pytest.mark.parametrize(
+    "entry", [file("n" * 255), file("d/" * 2047 + "n"), symlink("l", "/" * 4095)]
+)
+def test_the_longest_names_that_linux_reads_are_taken(entry: TreeEntry) -> None:
+    complete(one_layer([entry]), b"{}")
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [file("\u00e9" * 128)],
+        [file("d/" * 2048 + "n")],
+        [symlink("deep", "d/" * 2000), file("deep/" + "d/" * 100 + "n")],
+        [symlink("l", "n" * 256), file("l/x")],
+        [symlink("l", "")],
+        [symlink("l", "/" * 4096)],
+        [symlink("l", "a\0b")],
+        [file("a\0b")],
+    ],
+)
+def test_what_a_mounted_image_cannot_show_is_refused(entries: list[TreeEntry]) -> None:
+    with pytest.raises(ValueError, match=r"^entry '.{1,121} (has|is) a .*") as told:
+        complete(one_layer(entries), b"{}")
+    assert len(str(told.value)) < 300
 
 
 def test_put_makes_what_is_above() -> None:

@@ -116,6 +116,10 @@ def test_where_slurmds_listen_is_read() -> None:
         ),
         ("*** STEP 1.2 ON n1 FAILED (non-zero exit code or other failure mode) ***", ""),
         ("srun: error: n1: task 0: Terminated", ""),
+        (
+            "Unable to allocate resources: Job/step already completing or completed",
+            "its job was cancelled while it waited",
+        ),
     ],
 )
 def test_why_slurm_ended_a_step_is_read(line: str, end: str) -> None:

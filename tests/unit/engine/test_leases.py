@@ -1,13 +1,16 @@
 """Leases of one pool: what is over is given back before anything says so."""
 
+import json
 import threading
 from collections.abc import Collection
+from pathlib import Path
 
 from flowos.engine._held_ends import lease_ended
 from flowos.engine._leases import Leases
 from flowos.engine._node import Node
 from flowos.engine._provider import HoldEvent
-from flowos.model import Ask, Lost, Pool
+from flowos.engine.slurm._lease_holder import ASKED, LeaseHolder
+from flowos.model import Ask, Lost, Pool, to_plain
 
 
 def test_freeing_waits_for_the_thread_that_gives_back_what_is_over() -> None:
@@ -63,3 +66,16 @@ def test_an_end_is_told_as_that_of_a_lease_only_where_it_is_one() -> None:
         assert leases.find(held.id) == Lost(refused)
         assert events[-1].reason == why
         assert str(lease_ended(why)) == freed
+
+
+def test_a_lease_that_is_longer_than_a_timer_waits_is_kept(tmp_path: Path) -> None:
+    asked = {"pool": Pool(name="p", kind="slurm"), "ask": Ask(lease_seconds=1), "proof": ""}
+    (tmp_path / ASKED).write_text(json.dumps(to_plain(asked)))
+    holder = LeaseHolder(tmp_path)
+    holder.answer("renew", ["1e11"])
+    keeps = threading.Thread(target=holder.keep_time, daemon=True)
+    keeps.start()
+    keeps.join(0.1)
+    assert keeps.is_alive()
+    holder._ended("it was freed")
+    keeps.join()

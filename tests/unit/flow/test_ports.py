@@ -3,12 +3,14 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from types import GenericAlias
 
 import numpy as np
 import pytest
 
 import flowos.model as m
-from flowos.model import PortType, array, brief_repr
+from flowos.model import PortType, WiringError, array, brief_repr
+from flowos.model._hints import port_type
 
 GOOD: list[tuple[PortType, object]] = [
     (m.int8, -128),
@@ -197,3 +199,9 @@ def test_types_are_checked_where_numpy_is_not_loaded() -> None:
 def test_a_value_whose_class_is_named_as_a_built_in_is_shown_without_a_text() -> None:
     namesake = type("array", (), {})
     assert brief_repr(namesake()) == "a value without a text (array)"
+
+
+@pytest.mark.parametrize("hint", [GenericAlias(dict, (str,)), GenericAlias(list, (int, str))])
+def test_a_hint_of_another_number_of_types_is_no_port_type(hint: object) -> None:
+    with pytest.raises(WiringError, match=r"^here: expected a port type[^\n]*$"):
+        port_type("here", hint)

@@ -102,6 +102,8 @@ def test_nan_is_last_and_what_is_not_sorted_is_merged_all_the_same() -> None:
         (2, (-1e300, 1e300)),
         (7, None),
         (10, (-1000, 1000)),
+        (2, (0, 2**40)),
+        (2, (-(2**40), 2**40)),
     ],
 )
 def test_integers_are_counted_as_numpy_counts_them(kind: str, bins: int, limits: Any) -> None:
@@ -138,7 +140,8 @@ def test_what_is_not_taken_is_said_in_one_line() -> None:
     assert "(2, 2) and (3, 3) do not fit" in message(k.gemm, square, np.eye(3))
     assert "given int64" in message(k.gemm, square.astype(int), square)
     assert "nan to nan: give range=" in message(k.histogram, np.array([np.nan]))
-    assert "bins is 1 or more, given 0" in message(k.histogram, x, 0)
+    for bins in (0, 10**12, 2**63 - 1):
+        assert f"bins is 1 to 1000000000, given {bins}" in message(k.histogram, x, bins)
     assert "range is (low, high), given 5" in message(k.histogram, x, 3, 5)
     assert "the range is 2 to 1" in message(k.histogram, x, 3, (2, 1))
 

@@ -46,7 +46,8 @@ def test_an_extent_of_outputs_alone_has_to_be_an_input() -> None:
 @pytest.mark.parametrize(
     ("port", "said"),
     [
-        (fo.str_, "str_ has no type there; use a number or an array of them"),
+        (fo.str_, "str_ has no type there; use a real number or an array of them"),
+        (fo.complex64, "no type there; use an array, fo.array(fo.complex64, (1,))"),
         (fo.float16, "it cannot have float16, but bool, complex128"),
         (fo.array("float16", ("n",)), "it cannot have float16"),
         (fo.array(None, ("n",)), "leaves its dtype or an extent open"),

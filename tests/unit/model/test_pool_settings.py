@@ -125,12 +125,32 @@ def test_the_local_pool_may_be_bounded() -> None:
         ("[pools.a]\ncores = true", ":2: pools.a.cores: int expected, got True"),
         ("[pools.a]\nnodes = 2", ":2: pools.a.nodes: a local pool has 1 node"),
         ("[pools.a]\nkind = 'fake'\nnodes = 0", ":3: pools.a.nodes: 0 is below 1"),
+        (
+            "[pools.a]\nkind = 'fake'\nnodes = 99999999999999999999",
+            ":3: pools.a.nodes: 99999999999999999999 is above 65536",
+        ),
+        (
+            "[pools.a]\nkind = 'fake'\ngres = 'gpu:99999999999999999999,fpga:1'",
+            ":3: pools.a.gres: 99999999999999999999 is above 65536",
+        ),
+        (f"[pools.a]\nnodes = {'9' * 5000}", ": Exceeds the limit"),
+        ("[pools.a]\nenv = ''", ":2: pools.a.env: it is empty: expected bare, or IMAGE"),
         ("[pools.a]\nmax_seconds = nan", ":2: pools.a.max_seconds: nan is not above 0"),
         ("[pools.a]\nmax_seconds = inf", ":2: pools.a.max_seconds: inf is not above 0, and below"),
         ("[pools.a]\nmax_seconds = 0", ":2: pools.a.max_seconds: 0.0 is not above 0"),
         ("[pools.a]\nscript = ['x']", ":2: pools.a.script: only a fake pool has one"),
         ("[pools.a]\nkind = 'fake'\nscript = [3]", ":3: pools.a.script: str expected, got 3"),
         ("[pools.a]\nkind = 'fake'\nscript = ['x']", ":3: pools.a.script: 'x': expected wait"),
+        (
+            '[pools.a]\nkind = "fake"\nscript = ["refuse \\u001b[31m"]',
+            ":3: pools.a.script: 'refuse \\x1b[31m': expected printable characters",
+        ),
+        (
+            "[pools.a]\nkind = 'fake'\nscript = ['wait 99999999999 Priority']",
+            ":3: pools.a.script: 1e+11 s is not below 1e9",
+        ),
+        ("[pools.a]\nprice.currency = ''", ":2: pools.a.price.currency: '': expected 3 capital"),
+        ("[sizes.a]\ncurrency = 'euro'", ":2: sizes.a.currency: 'euro': expected 3 capital let"),
         ("[pools.a]\nprice = {hour = 1}", ":2: pools.a.price.hour: no such key; known are per"),
         (
             "[pools.a.price]\nper_node_hour = -1",

@@ -78,6 +78,12 @@ Error: Symbol 'y' at (1) has no IMPLICIT type
         ("a.cu(2): catastrophic error: no file", "a.cu:2: no file"),
         (GFORTRAN, "/home/me/a.f90:2:6: Symbol 'y' at (1) has no IMPLICIT type"),
         ("warning\nld: undefined reference to `f'\nmore\n", "ld: undefined reference to `f'"),
+        (
+            "ld: cannot find -lno\ncollect2: error: ld returned 1 exit status",
+            "ld: cannot find -lno",
+        ),
+        ("error: ld failed\na: multiple definition of `f'", "a: multiple definition of `f'"),
+        ("a.o: not recognized\ncollect2: error: ld returned 1 exit status", "a.o: not recognized"),
         ("first\nlast\n", "last"),
         ("", "it said nothing"),
     ],

@@ -1,10 +1,13 @@
 """Systems by name, and the progress that is reported while they are solved."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from flowos.model import Progress, SolveError, UsageError
 from flowos.operations._linear_problems import in_the_commands_words, right_side, system_of
-from flowos.operations.solve import History
+from flowos.operations.solve import History, SolveRequest, planned
 
 
 @pytest.mark.parametrize(
@@ -37,6 +40,16 @@ def test_random_right_hand_sides_are_those_of_their_seed() -> None:
     assert (right_side("random", 9) == right_side("random:1", 9)).all()
     assert (right_side("random:2", 9) != right_side("random:1", 9)).any()
     assert abs(right_side("random:3", 1000)).max() <= 1.0
+
+
+def test_a_right_side_is_read_before_the_matrix_and_has_to_fit(tmp_path: Path) -> None:
+    rhs = tmp_path / "b.npy"
+    with pytest.raises(SolveError, match=r"b\.npy: No such file"):
+        planned(SolveRequest(what="no.mtx", rhs=str(rhs)))
+    np.save(rhs, np.ones(3))
+    with pytest.raises(SolveError, match=r"has shape \(3,\): expected \(4,\)"):
+        planned(SolveRequest(what="poisson:4", rhs=str(rhs)))
+    assert planned(SolveRequest(what="poisson:3", rhs=str(rhs))).rows == 3
 
 
 def test_some_residuals_are_told() -> None:

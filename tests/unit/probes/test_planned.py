@@ -117,7 +117,9 @@ def of_effort(probe: Probe, facts: Facts, effort: Effort) -> Iterator[str]:
     for case in cases if effort == "quick" else dict.fromkeys((cases[0], cases[-1])):
         yield f"  {case.label}; {', '.join(map('='.join, case.details))}"
         yield f"    {probe.seconds(case):.4g} s{_bound(probe.ceiling(case))}"
-        yield from of_program(probe.program(case))
+        program = probe.program(case)
+        assert program.on_storage == probe.info.on_storage
+        yield from of_program(program)
 
 
 def _bound(ceiling: Case | None) -> str:

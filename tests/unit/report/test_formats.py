@@ -117,6 +117,7 @@ def test_no_spreadsheet_takes_a_level_for_a_formula_and_numbers_stay_numbers(sma
         ("{", "no FlowOS report"),
         ("[]", "no FlowOS report: it does not say"),
         ('{"format": "flowos-report", "schema": 99}', "schema 99, this FlowOS reads 4"),
+        (f'{{"format": "flowos-report", "schema": "{"x" * 5000}"}}', "schema 'xxx"),
         ('{"format": "flowos-report", "schema": 1}', "cannot be read: report: Report expected"),
     ],
 )
@@ -124,6 +125,7 @@ def test_what_is_no_report_is_refused_in_one_line(given: str, said: str) -> None
     with pytest.raises(UsageError, match=said) as caught:
         read_json(given)
     assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 200
 
 
 def test_json_says_what_it_is(small: Report) -> None:
@@ -179,6 +181,9 @@ def test_metrics_are_read_by_prometheus(small: Report) -> None:
     ((sample,),) = (f.samples for f in read(openmetrics(one)))
     assert sample.labels["level_1_axis_per__"] == 'a"b\\c\nd'
     assert (sample.labels["host"], sample.labels["level_host"]) == (small.run.host, "level")
+    forged = replace(small.measurements[0], metric="a\nevil 1\nb", ceiling=True)
+    (family,) = read(openmetrics(replace(small, measurements=(forged,))))
+    assert family.documentation == "a\nevil 1\nb of probe stream, the best."
 
 
 @pytest.mark.parametrize("width", [60, 40])

@@ -199,11 +199,12 @@ _LOST = re.compile(r"Node failure on (?P<nodes>\S+?)\.?$", re.IGNORECASE)
 
 
 def read_end(text: str) -> str:
-    """Why a step was ended, of what its srun says, or "" if Slurm did not end it."""
+    """Why a step or a job was ended, of what its srun says, or "" if Slurm did not end it."""
     match = _ENDED.search(text)
     if match is None:
-        return ""
+        return "its job was cancelled while it waited" if _GONE.search(text) else ""
     return "its job was cancelled" + (f" due to {match['why'].lower()}" if match["why"] else "")
 
 
+_GONE = re.compile(r"unable to allocate resources: job/step already completing", re.IGNORECASE)
 _ENDED = re.compile(r"\*\*\* (?:JOB|STEP) .*CANCELLED AT \S+(?: DUE TO (?P<why>[A-Z ]*[A-Z]))?")

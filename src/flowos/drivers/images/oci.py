@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from flowos.model import ImageConfig
+from flowos.drivers.images import CONFIG
+from flowos.model import ImageConfig, from_plain
 
 _INDEXES = ("application/vnd.oci.image.index.v1+json", "manifest.list.v2+json")
 _ATTESTATION = "vnd.docker.reference.type"
@@ -103,6 +104,11 @@ def read_config(text: bytes) -> Configuration:
         architecture=str(raw.get("architecture") or ""),
         diff_ids=_words(rootfs, "diff_ids"),
     )
+
+
+def read_own_config(text: bytes) -> ImageConfig:
+    """Configuration that an image of ours has in CONFIG."""
+    return from_plain(ImageConfig, _json(text, CONFIG), CONFIG)
 
 
 def read_docker_manifest(text: bytes) -> DockerImage:

@@ -5,7 +5,9 @@ write anywhere. Rules of layers: OCI image specification, layer.md ("Applying Ch
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Literal
 
 from flowos.drivers.images import CONFIG
@@ -13,6 +15,7 @@ from flowos.drivers.images import CONFIG
 _HIDDEN = ".wh."
 _HIDES_ALL = ".wh..wh..opq"
 _MOST_HOPS = 40
+_MOST_NAME_BYTES, _MOST_PATH_BYTES = 255, 4095  # of Linux, NAME_MAX and PATH_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,10 +280,12 @@ _FOLDERS = (
 _FILES = ("etc/passwd", "etc/group", "etc/hosts", "etc/resolv.conf")
 
 
-def complete(root: Folder, config: bytes) -> None:
+def complete(root: Folder, config: bytes, cwd: PurePath | None = None) -> None:
     """Add what every image of ours has: its configuration, and mount points for the runtimes.
 
-    Existing mount points stay as they are, except links, onto which a runtime cannot bind.
+    Existing mount points stay as they are, except links, onto which a runtime cannot bind. cwd: the
+    folder that a container engine would create at the start. Raises ValueError for an entry that
+    no mounted image can show.
     """
     folder, _, name = CONFIG.partition("/")
     above = root.entries.get(folder)
@@ -297,3 +302,29 @@ def complete(root: Folder, config: bytes) -> None:
     for path in _FILES:
         there = found(root, path)
         put(root, path, there if isinstance(there, File) else File(Content("", 0, 0), 0o644))
+    if cwd is not None and cwd.is_absolute():
+        with suppress(ValueError):  # a file is in its way: the start says so
+            _folder(root, _split(str(cwd)), str(cwd), make=True)
+    for item in walk(root):
+        _check(item)
+
+
+def _check(item: Item) -> None:
+    """Raises ValueError for what mksquashfs writes, but Linux does not read, or only in part."""
+    path = item.path.encode(errors="surrogateescape")
+    name = path.rpartition(b"/")[2]
+    target = b"."
+    if isinstance(item.node, Symlink):
+        target = item.node.target.encode(errors="surrogateescape")
+    if len(path) > _MOST_PATH_BYTES or len(name) > _MOST_NAME_BYTES:
+        raise ValueError(
+            f"entry {item.path!r:.120} has a path of {len(path)} bytes and a name of {len(name)}: "
+            f"at most {_MOST_PATH_BYTES} and {_MOST_NAME_BYTES} can be read"
+        )
+    if not 0 < len(target) <= _MOST_PATH_BYTES:
+        raise ValueError(
+            f"entry {item.path!r:.120} is a symbolic link to a path of {len(target)} bytes: "
+            f"1 to {_MOST_PATH_BYTES} can be read"
+        )
+    if b"\0" in path + target:
+        raise ValueError(f"entry {item.path!r:.120} has a zero byte in its path or target")

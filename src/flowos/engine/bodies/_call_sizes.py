@@ -18,6 +18,7 @@ from flowos.model import (
 
 __flowos_frames__ = True
 _MOST_KNOWN = 1000
+_MOST_WORK = 2**63 - 1
 _SHAPE = attrgetter("shape")
 
 
@@ -69,6 +70,8 @@ class CallSizes:
         work = tuple(size.of(sizes) for size in self._work)
         if min(work) < 0:
             raise PortMisfit(f"its work has a size below 0: {', '.join(map(str, work))}")
+        if max(work) > _MOST_WORK:
+            raise PortMisfit(f"its work has a size above 2^63 - 1: {', '.join(map(str, work))}")
         self._refuse(work)
         if len(self.known) >= _MOST_KNOWN:
             self.known.clear()

@@ -1,12 +1,11 @@
 """What lies at a path: the form of an image, its digest, what it says of how it wants to be run."""
 
-import json
 import os
 import stat
 from contextlib import suppress
 from pathlib import Path
 
-from flowos.drivers.images import CONFIG
+from flowos.drivers.images import CONFIG, oci
 from flowos.engine.environments._digest import (
     Identity,
     file_digest,
@@ -107,7 +106,7 @@ def _refuse_unknown(path: Path) -> None:
     try:
         with tarfile.open(path) as archive:
             names = {name.removeprefix("./") for name in archive.getnames()}
-    except (tarfile.TarError, EOFError) as error:
+    except (tarfile.TarError, EOFError, RecursionError) as error:
         raise EnvironmentRefused(
             f"image {path}: neither a folder nor a squashfs, SIF or OCI archive"
         ) from error
@@ -120,7 +119,7 @@ def _refuse_unknown(path: Path) -> None:
 
 def _config(path: Path, form: Form) -> ImageConfig:
     text = _config_text(path, form)
-    return from_plain(ImageConfig, json.loads(text), CONFIG) if text else ImageConfig()
+    return oci.read_own_config(text) if text else ImageConfig()
 
 
 def _config_text(path: Path, form: Form) -> bytes:

@@ -311,7 +311,9 @@ def _results(step: Step, folder: Path, outcome: Outcome) -> tuple[object, ...]:
             if not (folder / port.name).exists():
                 raise refused(step.label, f"output {port.name!r}: the command wrote no such file")
         else:
-            value = _captured(outcome, capture, as_text=port.type == str_)
+            value = _captured(outcome, capture)
+            if port.type == str_:
+                value = _text(step.label, port.name, capture, value)
         complaint = port.type.check(value)
         if complaint:
             raise refused(step.label, f"output {port.name!r}: {complaint}")
@@ -319,14 +321,25 @@ def _results(step: Step, folder: Path, outcome: Outcome) -> tuple[object, ...]:
     return tuple(results)
 
 
-def _captured(outcome: Outcome, what: str, *, as_text: bool) -> object:
+def _captured(outcome: Outcome, what: str) -> object:
     if what == "outcome":
         return outcome
     if what == "exit_code":
         assert isinstance(outcome.end, Exited)
         return outcome.end.code
-    printed = outcome.stdout if what == "stdout" else outcome.stderr
-    return printed.decode(errors="replace") if as_text else printed
+    return outcome.stdout if what == "stdout" else outcome.stderr
+
+
+def _text(label: str, name: str, what: str, printed: object) -> str:
+    assert isinstance(printed, bytes)
+    try:
+        return printed.decode()
+    except UnicodeDecodeError as error:
+        raise refused(
+            label,
+            f"output {name!r}: byte {error.start + 1} of what it printed is no UTF-8: take bytes, "
+            f'as with {what}=("{name}", fo.bytes_)',
+        ) from None
 
 
 def _refuse_failure(label: str, outcome: Outcome, captured: frozenset[str]) -> None:

@@ -5,11 +5,11 @@ from copy import copy
 from errno import EMFILE, ENFILE
 
 from flowos.engine.flow._errors import line, where
+from flowos.engine.flow._sites import SiteFunction
 from flowos.model import (
     FlowosError,
     Loop,
     NoRetry,
-    PortSpec,
     RoundLimitExceeded,
     Task,
     TaskFailed,
@@ -27,13 +27,26 @@ class RemoteTraceback(Exception):  # noqa: N818 - reads as what it is
         return f'\n"""\n{self.args[0]}"""'
 
 
-def task_failed(
-    label: str, inputs: Sequence[PortSpec], values: Iterable[object], error: BaseException
-) -> TaskFailed:
+def task_failed(step: Step, values: Sequence[object], error: BaseException) -> TaskFailed:
     """To be raised from `error`, whose traceback begins in the task."""
-    given = ", ".join(f"{p.name} = {brief_repr(v)}" for p, v in zip(inputs, values, strict=True))
-    place = where(error.__traceback__)
-    return TaskFailed(f"task {label!r} raised {line(error)}{place}; given {given or 'nothing'}")
+    site = site_of(step)
+    engine = site.engine_of(values[-1]) if site else ""
+    place = where(error.__traceback__) + (f" on engine {engine}" if engine else "")
+    given = given_to(step, map(brief_repr, values)) or "nothing"
+    return TaskFailed(f"task {step.label!r} raised {line(error)}{place}; given {given}")
+
+
+def given_to(step: Step, shown: Iterable[str]) -> str:
+    """What a task was given, but for the engines of its run, which are last. shown: of each."""
+    names = [port.name for port in step.task.inputs]
+    given = [f"{name} = {text}" for name, text in zip(names, shown, strict=True)]
+    return ", ".join(given[:-1] if site_of(step) else given)
+
+
+def site_of(step: Step) -> SiteFunction | None:
+    """The function of a task with several bodies."""
+    fun = getattr(step.task.body, "fun", None)
+    return fun if isinstance(fun, SiteFunction) else None
 
 
 def not_run(label: str, error: BaseException) -> TaskFailed:
@@ -47,12 +60,10 @@ def remedy_of(error: BaseException | None) -> str:
     return "; raise the limit of open files (ulimit -n), or keep fewer results" if short else ""
 
 
-def output_refused(
-    label: str, inputs: Sequence[PortSpec], values: Iterable[str], complaint: str
-) -> ValueRefused:
-    """A task's result is not what its output promises. values: as shown; they may be the cause."""
-    given = ", ".join(f"{p.name} = {v}" for p, v in zip(inputs, values, strict=True))
-    return refused(label, f"{complaint}; its inputs were {given}" if given else complaint)
+def output_refused(step: Step, shown: Iterable[str], complaint: str) -> ValueRefused:
+    """A task's result is not what its output promises. shown: its values; they may be the cause."""
+    given = given_to(step, shown)
+    return refused(step.label, f"{complaint}; its inputs were {given}" if given else complaint)
 
 
 def refused(label: str, complaint: str) -> ValueRefused:

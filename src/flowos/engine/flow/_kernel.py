@@ -191,12 +191,11 @@ def _settle(step: Step, value: object, frame: list[object]) -> None:
 
 
 def _refused(step: Step, frame: list[object], complaint: str) -> FlowosError:
-    given = [brief_repr(frame[i]) for i in step.inputs]
-    return output_refused(step.label, step.task.inputs, given, complaint)
+    return output_refused(step, [brief_repr(frame[i]) for i in step.inputs], complaint)
 
 
 def _failed(step: Step, frame: list[object], error: BaseException) -> FlowosError:
     if isinstance(error, PortMisfit):
         return refused(step.label, str(error))
     error.with_traceback(trace_of_task(error))
-    return task_failed(step.label, step.task.inputs, [frame[i] for i in step.inputs], error)
+    return task_failed(step, [frame[i] for i in step.inputs], error)

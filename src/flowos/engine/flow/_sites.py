@@ -87,6 +87,12 @@ class SiteFunction:
         cold = SiteNote(chosen.size, engine, engine, 0.0, HOST, (), (), cold=True)
         return cold if chosen.noted else None
 
+    def engine_of(self, chosen: Any) -> str:
+        """Which a call took, or "" if none is there."""
+        asked = chosen.engines[self.site]
+        there = (engine for engine in (asked, *self._bodies) if engine not in self._missing)
+        return next(there, "")
+
     def _there(self, asked: str) -> str:
         """The engine that is asked for, or the first one that is not missing."""
         for engine in (asked, *self._bodies):

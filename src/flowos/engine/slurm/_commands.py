@@ -1,5 +1,8 @@
 """Slurm's commands are asked, and what they answer is read; what they complain of is one line."""
 
+import os
+from pathlib import Path
+
 from flowos.drivers.allocators.slurm import (
     is_up,
     munge_words,
@@ -7,11 +10,21 @@ from flowos.drivers.allocators.slurm import (
     read_complaint,
     read_munge,
 )
-from flowos.engine._ask import which
-from flowos.engine._resource_manager import ResourceManager
-from flowos.model import SliceRefused
+from flowos.engine._ask import ToolAnswer, which
+from flowos.engine._resource_manager import PATIENCE_SECONDS, ResourceManager
+from flowos.model import Argv, SliceRefused
 
-_SLURM = ResourceManager("Slurm", read_complaint, "slurmctld, and munged on this machine, run")
+
+class _Slurm(ResourceManager):
+    def answer(self, words: Argv, seconds: float = PATIENCE_SECONDS) -> ToolAnswer:
+        """Raises SliceRefused at once for settings that are not there: commands try for long."""
+        file = os.environ.get("SLURM_CONF")
+        if file and not Path(file).is_file():
+            raise SliceRefused(f"SLURM_CONF={file}: there is no such file")
+        return super().answer(words, seconds)
+
+
+_SLURM = _Slurm("Slurm", read_complaint, "slurmctld, and munged on this machine, run")
 
 answer, answered = _SLURM.answer, _SLURM.answered
 

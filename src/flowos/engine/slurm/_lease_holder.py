@@ -86,7 +86,7 @@ class LeaseHolder:
                 self._stop(f"after {self._seconds:g} s without its program")
                 return
             with self._changed:
-                self._changed.wait(left)
+                self._changed.wait(min(left, threading.TIMEOUT_MAX))
 
     def answer(self, verb: str, words: list[str]) -> str:
         """Of `renew [SECONDS]`, `lose NODE WHY`, `release NODE...`, `free`: a `LeaseState`."""

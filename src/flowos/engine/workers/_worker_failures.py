@@ -3,7 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flowos.engine.flow._failures import RemoteTraceback, not_done, output_refused, refused
+from flowos.engine.flow._failures import (
+    RemoteTraceback,
+    given_to,
+    not_done,
+    output_refused,
+    refused,
+)
 from flowos.engine.workers._blobs import Packed
 from flowos.model import (
     FlowosError,
@@ -41,7 +47,7 @@ def over_limit(step: Step, values: Sequence[Any]) -> FlowosError:
     shown = [brief_repr(known.get(i)) for i in step.inputs]  # a constant None is not sent
     return TimeLimitExceeded(
         f"task {step.label!r} ran over its limit of {step.task.body.limit_seconds:g} s, and its "
-        f"worker process was ended; given {_given(step, shown)}"
+        f"worker process was ended; given {given_to(step, shown) or 'nothing'}"
     )
 
 
@@ -66,15 +72,11 @@ def _maker(stage: Stage, register: int) -> tuple[Step, PortSpec]:
 def _raised(
     step: Step, shown: list[str], error: Any, last: str, where: str, trace: str
 ) -> FlowosError:
-    failed = TaskFailed(f"task {step.label!r} raised {last}{where}; given {_given(step, shown)}")
+    given = given_to(step, shown) or "nothing"
+    failed = TaskFailed(f"task {step.label!r} raised {last}{where}; given {given}")
     failed.__cause__ = cause = _opened(error, last)
     BaseException.__setattr__(cause, "__cause__", RemoteTraceback(trace))  # it may be frozen
     return failed
-
-
-def _given(step: Step, shown: Sequence[str]) -> str:
-    names = (p.name for p in step.task.inputs)
-    return ", ".join(f"{n} = {v}" for n, v in zip(names, shown, strict=True)) or "nothing"
 
 
 def _opened(error: Any, last: str) -> BaseException:
@@ -95,7 +97,7 @@ def _refused(step: Step, shown: list[str], port: int | None, complaint: str) -> 
         what = f"outputs {names}: expected {len(outputs)} values, given {complaint}"
     else:
         what = f"output {outputs[port].name!r}: {complaint}"
-    return output_refused(step.label, step.task.inputs, shown, what)
+    return output_refused(step, shown, what)
 
 
 def _misfit(step: Step, complaint: str) -> FlowosError:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flowos.drivers.images import CONFIG, squashfs
+from flowos.drivers.images import CONFIG, oci, squashfs
 from flowos.drivers.images.tree import File, Folder, complete, found
 from flowos.engine import utc
-from flowos.model import EnvironmentRefused, ImageConfig, OnProgress, Pairs, from_plain, to_plain
+from flowos.model import EnvironmentRefused, ImageConfig, OnProgress, Pairs, to_plain
 from flowos.operations._images import _library as library
 from flowos.operations._images._layers import Part, digest_of, whole
 from flowos.operations._images._scratch import why
@@ -78,7 +78,8 @@ def made(
     """Complete the tree, squash it, and store it under its name."""
     _check_architecture(opened, request)
     config = opened.config if opened.config != NO_CONFIG else config_in_tree(opened.tree)
-    complete(opened.tree, json.dumps(to_plain(config), sort_keys=True).encode())
+    text = json.dumps(to_plain(config), sort_keys=True).encode()
+    complete(opened.tree, text, config.cwd)
     stored = library.squash(opened.tree, request.name, on_progress)
     squasher = version(squashfs.version(), squashfs.read_version)
     notes = () if _looks_whole(opened.tree) else (_NO_ROOT,)
@@ -103,8 +104,7 @@ def config_in_tree(tree: Folder) -> ImageConfig:
     if not isinstance(node, File) or not node.content.file:
         return ImageConfig()
     content = node.content
-    text = Part(Path(content.file), content.offset, content.size_bytes).read()
-    return from_plain(ImageConfig, json.loads(text), CONFIG)
+    return oci.read_own_config(Part(Path(content.file), content.offset, content.size_bytes).read())
 
 
 def file_digest(path: Path) -> str:

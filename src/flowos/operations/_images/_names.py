@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from flowos.engine import here, locked
 from flowos.model import EnvironmentRefused, Image, StoreError, UsageError
@@ -32,7 +32,7 @@ def path_of(digest: str) -> Path:
     return library() / f"{digest.removeprefix('sha256:')}{SUFFIX}"
 
 
-def digest_in_name(path: Path) -> str:
+def digest_in_name(path: PurePath) -> str:
     """The digest in the name of a file in the library; "" for other files."""
     return f"sha256:{path.stem}" if path.parent == library() else ""
 

@@ -275,7 +275,7 @@ def _members(outer: Part) -> dict[str, Part]:
                     members[name] = Part(outer.file, member.offset_data, member.size)
                 elif member.issym():
                     links[name] = normpath(f"{name}/../{member.linkname}")
-    except tarfile.TarError as error:
+    except (tarfile.TarError, RecursionError) as error:
         raise ValueError(f"it is no tar, damaged or truncated ({error})") from error
     for name, target in links.items():
         if target in members:

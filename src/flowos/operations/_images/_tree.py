@@ -5,6 +5,7 @@ times. Device nodes, sockets and pipes are left out: runtimes mount a /dev of th
 """
 
 import io
+import math
 import os
 import stat
 import tarfile
@@ -31,6 +32,7 @@ Written = Callable[[int], None]
 
 _CHUNK_BYTES = 1 << 20
 _BLOCK = tarfile.BLOCKSIZE
+_MOST_DIGITS = 20
 _KINDS = {tarfile.DIRTYPE: "folder", tarfile.SYMTYPE: "symlink", tarfile.LNKTYPE: "hardlink"}
 
 
@@ -72,7 +74,7 @@ def read_tar(file: Path, offset: int, size: int, spare: Path) -> list[TreeEntry]
                     if entry:
                         entries.append(entry)
                 _check_end(window, archive.offset, size)
-        except (tarfile.TarError, OverflowError) as error:
+        except (tarfile.TarError, OverflowError, RecursionError) as error:
             raise ValueError(f"it is damaged or truncated ({error})") from error
     return entries
 
@@ -181,6 +183,7 @@ def _open_up(path: Path, mode: int, needed: int, ours: bool) -> None:
 def _entry(
     archive: tarfile.TarFile, member: tarfile.TarInfo, file: str, offset: int, spare: Path
 ) -> TreeEntry | None:
+    _check_records(member)
     mode, mtime = member.mode & 0o7777, int(member.mtime)
     if kind := _KINDS.get(member.type):
         return TreeEntry(path=member.name, kind=kind, mode=mode, target=member.linkname)  # type: ignore[arg-type]
@@ -191,6 +194,15 @@ def _entry(
     else:
         return None
     return TreeEntry(path=member.name, kind="file", mode=mode, mtime=mtime, content=content)
+
+
+def _check_records(member: tarfile.TarInfo) -> None:
+    """Raises ValueError for a broken record, in whose place tarfile puts 0."""
+    size = member.pax_headers.get("size", "0")
+    if member.size < 0 or not size.isdecimal() or len(size) > _MOST_DIGITS:
+        raise ValueError(f"entry {member.name!r:.120} has no size: {size!r:.40}; write it anew")
+    if not math.isfinite(member.mtime):
+        raise ValueError(f"entry {member.name!r:.120} has no time: {member.mtime}; write it anew")
 
 
 def _spread(archive: tarfile.TarFile, member: tarfile.TarInfo, spare: Path) -> Content:

@@ -93,6 +93,8 @@ def _commands(request: MeasurementRequest) -> Iterator[str]:
     """In full, as their names are cut."""
     for argv in request.commands:
         yield f"measured in {request.folder}: {shlex.join(argv)}"
+    if request.ignore_failure:
+        yield "runs that failed were counted, as --ignore-failure asked for"
 
 
 def _between_environments(
