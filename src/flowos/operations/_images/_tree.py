@@ -200,9 +200,9 @@ def _check_records(member: tarfile.TarInfo) -> None:
     """Raises ValueError for a broken record, in whose place tarfile puts 0."""
     size = member.pax_headers.get("size", "0")
     if member.size < 0 or not size.isdecimal() or len(size) > _MOST_DIGITS:
-        raise ValueError(f"entry {member.name!r:.120} has no size: {size!r:.40}; write it anew")
+        raise ValueError(f"entry {member.name!r:.120} has no size: {size!r:.40}; archive it anew")
     if not math.isfinite(member.mtime):
-        raise ValueError(f"entry {member.name!r:.120} has no time: {member.mtime}; write it anew")
+        raise ValueError(f"entry {member.name!r:.120} has no time: {member.mtime}; archive it anew")
 
 
 def _spread(archive: tarfile.TarFile, member: tarfile.TarInfo, spare: Path) -> Content:
