@@ -6,7 +6,7 @@
 // fits all.
 
 #include <Python.h>
-#include <cxxabi.h>
+#include <cxxabi.h>  // NOLINT(misc-include-cleaner): what is used of it lies in bits/
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>

@@ -230,9 +230,9 @@ class Pool:
         if name == "gres" and value and not _GRES.fullmatch(value):
             raise ValueError(f"gres: {value!r}: expected NAME[:TYPE][:COUNT], with commas between")
         if name == "gres" and self.kind == "fake":
-            for count in re.findall(r":(\d{5,})(?:,|$)", value):
-                if len(count) > len(str(_MOST)) or int(count) > _MOST:
-                    raise ValueError(f"gres: {count:.40} is above {_MOST}")
+            counts = re.findall(r":(\d+)(?:,|$)", value)
+            if large := [n for n in counts if len(n) > len(str(_MOST)) or int(n) > _MOST]:
+                raise ValueError(f"gres: {large[0]:.40} is above {_MOST}")
         if name in _FOLDERS and value and not value.startswith("/"):
             raise ValueError(f"{name}: {value!r}: expected an absolute path")
 

@@ -6,7 +6,7 @@ from pathlib import PurePath
 import pytest
 
 from flowos.drivers.images import oci
-from flowos.model import ImageConfig
+from flowos.model import ImageConfig, to_plain
 
 A, B = "sha256:" + "a" * 64, "sha256:" + "b" * 64
 INDEX = "application/vnd.oci.image.index.v1+json"
@@ -123,6 +123,14 @@ def test_an_image_that_says_nothing_has_an_empty_configuration() -> None:
 def test_a_configuration_of_wrong_types_is_refused(text: bytes) -> None:
     with pytest.raises(ValueError, match=r"cannot be read|is no list of words"):
         oci.read_config(text)
+
+
+def test_what_an_image_of_ours_says_is_read_and_named_where_it_is_no_json() -> None:
+    text = json.dumps(to_plain(ImageConfig(cwd=PurePath("/w")))).encode()
+    assert oci.read_own_config(text) == ImageConfig(cwd=PurePath("/w"))
+    for wrong in (b"[" * 100_000, b"\xff"):
+        with pytest.raises(ValueError, match=r"its \.flowos/image\.json is no JSON"):
+            oci.read_own_config(wrong)
 
 
 def test_a_docker_archive_of_one_image_is_read() -> None:
