@@ -6,6 +6,7 @@ from pathlib import PurePath
 import pytest
 
 from flowos.drivers.images import oci
+from flowos.drivers.images.own_config import read_own_config
 from flowos.model import ImageConfig, to_plain
 
 A, B = "sha256:" + "a" * 64, "sha256:" + "b" * 64
@@ -127,10 +128,10 @@ def test_a_configuration_of_wrong_types_is_refused(text: bytes) -> None:
 
 def test_what_an_image_of_ours_says_is_read_and_named_where_it_is_no_json() -> None:
     text = json.dumps(to_plain(ImageConfig(cwd=PurePath("/w")))).encode()
-    assert oci.read_own_config(text) == ImageConfig(cwd=PurePath("/w"))
+    assert read_own_config(text) == ImageConfig(cwd=PurePath("/w"))
     for wrong in (b"[" * 100_000, b"\xff"):
         with pytest.raises(ValueError, match=r"its \.flowos/image\.json is no JSON"):
-            oci.read_own_config(wrong)
+            read_own_config(wrong)
 
 
 def test_a_docker_archive_of_one_image_is_read() -> None:

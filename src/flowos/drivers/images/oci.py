@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from flowos.drivers.images import CONFIG
-from flowos.model import ImageConfig, from_plain
+from flowos.drivers.images.own_config import read_json
+from flowos.model import ImageConfig
 
 _INDEXES = ("application/vnd.oci.image.index.v1+json", "manifest.list.v2+json")
 _ATTESTATION = "vnd.docker.reference.type"
@@ -106,14 +106,9 @@ def read_config(text: bytes) -> Configuration:
     )
 
 
-def read_own_config(text: bytes) -> ImageConfig:
-    """Configuration that an image of ours has in CONFIG."""
-    return from_plain(ImageConfig, _json(text, CONFIG), CONFIG)
-
-
 def read_docker_manifest(text: bytes) -> DockerImage:
     """The one image of a `docker save`. Raises ValueError if there is none, or several."""
-    raw = _json(text, "manifest.json")
+    raw = read_json(text, "manifest.json")
     if not isinstance(raw, list) or not all(isinstance(image, dict) for image in raw):
         raise ValueError("its manifest.json is no list of images")
     if len(raw) != 1:
@@ -200,17 +195,10 @@ def _descriptor(raw: object) -> Descriptor:
 
 
 def _object(text: bytes, what: str) -> dict[str, Any]:
-    raw = _json(text, what)
+    raw = read_json(text, what)
     if not isinstance(raw, dict):
         raise ValueError(f"its {what} is no JSON object")
     return raw
-
-
-def _json(text: bytes, what: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"its {what} is no JSON") from error
 
 
 def _list(raw: Mapping[str, Any], key: str) -> list[Any]:

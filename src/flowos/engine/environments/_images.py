@@ -5,7 +5,8 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from flowos.drivers.images import CONFIG, oci
+from flowos.drivers.images import CONFIG
+from flowos.drivers.images.own_config import read_own_config
 from flowos.engine.environments._digest import (
     Identity,
     file_digest,
@@ -119,7 +120,7 @@ def _refuse_unknown(path: Path) -> None:
 
 def _config(path: Path, form: Form) -> ImageConfig:
     text = _config_text(path, form)
-    return oci.read_own_config(text) if text else ImageConfig()
+    return read_own_config(text) if text else ImageConfig()
 
 
 def _config_text(path: Path, form: Form) -> bytes:

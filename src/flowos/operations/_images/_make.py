@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flowos.drivers.images import CONFIG, oci, squashfs
+from flowos.drivers.images import CONFIG, squashfs
+from flowos.drivers.images.own_config import read_own_config
 from flowos.drivers.images.tree import File, Folder, complete, found
 from flowos.engine import utc
 from flowos.model import EnvironmentRefused, ImageConfig, OnProgress, Pairs, to_plain
@@ -104,7 +105,7 @@ def config_in_tree(tree: Folder) -> ImageConfig:
     if not isinstance(node, File) or not node.content.file:
         return ImageConfig()
     content = node.content
-    return oci.read_own_config(Part(Path(content.file), content.offset, content.size_bytes).read())
+    return read_own_config(Part(Path(content.file), content.offset, content.size_bytes).read())
 
 
 def file_digest(path: Path) -> str:
