@@ -2,6 +2,7 @@
 
 import fcntl
 import gc
+import json
 import os
 import shutil
 import signal
@@ -126,10 +127,16 @@ def measured(made_once: MadeOnce) -> Path:
     """The folder in which clock and flops were measured: `said.json`, the report, and the store."""
 
     def measure(folder: Path) -> None:
-        words = ["measure", "--quick", "--only", "clock,flops", "--minutes", "0.1", "--json"]
+        words = ["measure", "--quick", "--only", "clock,flops", "--json"]
         words += ["--store", str(folder / "runs.db")]
-        done = called_here(words, folder, dict(os.environ))
-        assert done.returncode == 0, done.stderr
+        for minutes in ("0.1", "0.5", "2"):  # a busy machine does not come to all cases
+            (folder / "runs.db").unlink(missing_ok=True)
+            done = called_here([*words, "--minutes", minutes], folder, dict(os.environ))
+            assert done.returncode == 0, done.stderr
+            measured = json.loads(done.stdout)["book"]["measurements"]
+            levels = {tuple(level) for each in measured for level in each["case"]["levels"]}
+            if {("cores", "1"), ("cores", str(len(os.sched_getaffinity(0))))} <= levels:
+                break
         (folder / "said.json").write_text(done.stdout)
 
     return made_once("measured", measure)
