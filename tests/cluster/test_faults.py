@@ -67,14 +67,16 @@ class Driver:
         nodes: set[str] = set()
         while nodes != {"n1", "n2"}:
             nodes.add(self.line("began ").split()[2])
-        return {
-            node: pid
+        return {node: pid for node in nodes for pid in self.workers_on(node)}
+
+    def workers_on(self, node: str) -> list[int]:
+        return [
+            pid
             for pid in processes_of(self.box.folder)
             if read_of(pid, "cmdline").startswith(sys.executable.encode())
             if b"/stream_worker.py\0" in read_of(pid, "cmdline")
-            for node in nodes
             if f"SLURMD_NODENAME={node}\0".encode() in read_of(pid, "environ")
-        }
+        ]
 
     def pid(self) -> int:
         """Of the program itself, below nsenter."""

@@ -127,7 +127,9 @@ def test_a_job_whose_daemon_on_a_node_is_killed_ends(driver: Driver) -> None:
 
 def test_a_step_whose_daemon_is_killed_is_told_with_its_node(driver: Driver) -> None:
     job = driver.box.ask("squeue", "--noheader", "--format=%A")
+    lost = {*driver.workers_on("n1")}
     assert of_stepd(f"{job}.1")(driver.box) + of_stepd(f"{job}.2")(driver.box) == 1
+    awaited(lambda: not lost & {*driver.workers_on("n1")}, "its worker runs on")
     driver.let_go()  # an error comes in the place of its item
     assert "its worker process on node n1 is gone" in driver.line("failed WorkerLost")
     driver.line("freed")
