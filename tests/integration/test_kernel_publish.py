@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from flowos.cli import main
+from flowos.drivers.images.kernel import MAX_CPIO_BYTES
 from flowos.drivers.netboot import Netboot, texts
 from tests.cluster.bmcs import serve_bmcs
 from tests.kernel_packages import deb, parts
@@ -125,6 +126,7 @@ def test_what_no_node_could_boot_is_refused(
     whole = node.read_bytes()
     node.write_bytes(whole[:96].ljust(len(whole), b"\xff"))
     assert publish("--dry-run") != 0
+    assert MAX_CPIO_BYTES == 2**32 - 1
     monkeypatch.setattr("flowos.operations.kernel_publish.MAX_CPIO_BYTES", len(whole) - 1)
     assert publish("--dry-run") != 0
     (tmp_path / "data/flowos/kernels/a/vmlinuz").unlink()
