@@ -13,7 +13,8 @@ _PARTS = {
     "_leases": "new_slice_id",
     "_look": "EnergyCounter Look io_pressure_between state_between",
     "_node": "Node",
-    "_open_slice": "SliceOptions Workers open_slice",
+    "_open_slice": "open_slice",
+    "_options": "SliceOptions Workers",
     "_page_guard": "PageAnswer PageRequest",
     "_page_server": "PageServer",
     "_processor": "processor_lines",
@@ -101,10 +102,10 @@ if TYPE_CHECKING:
     from flowos.engine._node import (
         Node as Node,
     )
-    from flowos.engine._open_slice import (
+    from flowos.engine._open_slice import open_slice as open_slice
+    from flowos.engine._options import (
         SliceOptions as SliceOptions,
         Workers as Workers,
-        open_slice as open_slice,
     )
     from flowos.engine._page_guard import (
         PageAnswer as PageAnswer,

@@ -75,9 +75,9 @@ class EngineHistory:
             if len(notes) == len(self._sites):
                 self._changed |= self._of(notes[0].size).end(notes)
 
-    def plan(self, size: Size) -> EnginePlan:
+    def plan(self, values: Sequence[Any]) -> EnginePlan:
         with self._lock:
-            return self._of(size).plan(self._sites)
+            return self._of(size_of(values)).plan(self._sites)
 
     def keep(self) -> None:
         """Write it, if there is a place; the last one to write is read."""

@@ -20,7 +20,7 @@ from flowos.engine._held_map import HeldMap
 from flowos.engine._held_slice import HeldSlice
 from flowos.engine._live_maps import LiveMap
 from flowos.engine._node import Node
-from flowos.engine._open_slice import SliceOptions
+from flowos.engine._options import SliceOptions
 from flowos.engine._provider import CancelToken, Held, HoldEvent, OnHoldEvent, Provider, ignore
 from flowos.engine._waiting_run import WaitingRun
 from flowos.engine._waiting_tasks import Queue

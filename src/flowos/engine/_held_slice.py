@@ -30,8 +30,8 @@ from flowos.engine._held_runs import MAX_LOST, HeldRuns
 from flowos.engine._hold_end import HoldEnd
 from flowos.engine._live_maps import LiveMaps
 from flowos.engine._node import Node
-from flowos.engine._open_slice import SliceOptions
 from flowos.engine._open_slices import OpenSlices
+from flowos.engine._options import SliceOptions
 from flowos.engine._provider import Held, HoldEvent, OnHoldEvent, Provider, ignore
 from flowos.engine._waiting_tasks import Queue, watchable_queue
 from flowos.engine._warm_nodes import WarmNodes

@@ -1,16 +1,17 @@
 """Opening a slice of a node for a flow."""
 
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from flowos.drivers import path_inside
-from flowos.engine._hold_end import NO_END, HoldEnd
 from flowos.engine._ledger import ResourceLedger, Resources
 from flowos.engine._met_needs import met_needs, most_devices
 from flowos.engine._node import Node
+from flowos.engine._options import SliceOptions, Workers
 from flowos.engine._waiting_tasks import watchable
 from flowos.engine.bodies._held_programs import hold_programs
 from flowos.engine.flow._commands import CommandLane
@@ -21,15 +22,15 @@ from flowos.engine.flow._inside import Surroundings
 from flowos.engine.flow._kept import traffic_notes
 from flowos.engine.flow._kernel import Halt
 from flowos.engine.flow._lanes import Lanes, SteppingLane
-from flowos.engine.flow._runs import Emit, ExecutionSlot
+from flowos.engine.flow._runs import ExecutionSlot
 from flowos.engine.flow._sites import SiteFunction
 from flowos.engine.flow._slice import Slice
 from flowos.engine.flow._threads import ThreadLanes
-from flowos.engine.flow._usage import OnUsage, SliceUsage
+from flowos.engine.flow._usage import SliceUsage
 from flowos.engine.flow._written_files import with_present_files
 from flowos.model import (
-    BARE,
     EngineFlow,
+    EnginePlan,
     Environment,
     Flow,
     Needs,
@@ -40,47 +41,12 @@ from flowos.model import (
 from flowos.plan import Fuse, Schedule, Step, compile_flow, with_resident_arrays
 
 if TYPE_CHECKING:
-    from flowos.engine._engine_history import EngineHistory
     from flowos.engine.flow._progress import ProgressWatch
     from flowos.engine.flow._task_log import TaskLog
     from flowos.engine.ray._ray_cluster import RayCluster
     from flowos.engine.results._slice_results import SliceResults
 
-Workers = Literal["thread", "process", "inline", "ray"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SliceOptions:
-    """How a slice runs its flow.
-
-    workers: threads by default; in an image processes, as no thread can enter one. cores: how many
-    to hold, by default all that the cpuset and cgroup leave us. folder: where the files that
-    commands write are kept; without it they go when the slice is freed. env: made ready on the
-    node, and undone when the slice is freed. on_usage: gets what counts the slice's runs. journal:
-    a folder in which results are kept by content; log: a file that gets a line for each task that
-    ran. Each task is a stage by itself then. progress: watches all runs. ray: of workers="ray".
-    hold_end: of the nodes. engines: on which tasks with several bodies may run, or None: on all.
-    """
-
-    workers: Workers | None = None
-    cores: int | None = None
-    folder: Path | None = None
-    env: Environment = BARE
-    emit: Emit | None = None
-    fuse: Fuse | None = None
-    on_usage: OnUsage | None = None
-    journal: Path | None = None
-    log: Path | None = None
-    progress: "ProgressWatch | None" = None
-    ray: "RayCluster | None" = None
-    hold_end: HoldEnd = NO_END
-    engines: tuple[str, ...] | None = None
-
-    def places_on(self, node: Node) -> int:
-        """How many tasks run there at once."""
-        if self.workers == "inline":
-            return 1
-        return self.cores or len(node.ledger.whole.cpus)
+_IN_THREADS = ("thread", "inline")
 
 
 def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
@@ -94,24 +60,23 @@ def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
     try:
         compiled, boards = _compiled(made.flow, node, options, undo)
         schedule, own = _held_for(compiled, node, options, undo)
-        held = len(own.cpus)
         kind = _in_own_process(schedule, _workers(schedule, workers, env, node))
-        schedule = with_resident_arrays(
-            schedule, across=kind in ("thread", "inline") and not _keeps(schedule, options)
-        )
-        places = 1 if workers == "inline" else held
+        across = kind in _IN_THREADS and not _keeps(schedule, options)
+        schedule = with_resident_arrays(schedule, across=across)
+        places = 1 if workers == "inline" else len(own.cpus)
         usage = SliceUsage(flow.name, node.name, env.label, str(options.log or ""))
         ready = node.ready(_with_folder(_with_gpus(schedule, env, node), folder, node))
         undo.callback(ready.close)
         around, folders = _around(schedule, node, env, ready.env), Folders(node, folder)
         undo.callback(folders.clear)
         extras = _opened_around(schedule, around, folders, usage, options, undo, kind)
+        executor, missing, planned = _executor(flow, made, node, options, undo)
 
         def hire() -> Executor:
             halts = [Halt() for _ in range(places)]
             lanes = extras.marking(_lanes(kind, schedule, halts, around, options.ray))
             pairs = enumerate(zip(lanes.lanes, halts, strict=True))
-            return Executor(
+            return executor(
                 schedule,
                 lanes,
                 [
@@ -125,8 +90,8 @@ def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
             )
 
         given = flow if made.sites else made.flow  # an engine that is forced is the task's own
-        parts = (given, hire, undo.close, usage, lambda: (*ready.notes, *boards, *extras.notes()))
-        opened = watchable(extras.slice(schedule, parts, _history(made, node, undo)))
+        notes = lambda: (*ready.notes, *boards, *extras.notes(), *missing)  # noqa: E731
+        opened = watchable(extras.slice(schedule, given, hire, undo.close, usage, notes, planned))
     except BaseException:
         undo.close()
         raise
@@ -135,15 +100,22 @@ def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
     return opened
 
 
-def _history(made: EngineFlow, node: Node, undo: ExitStack) -> "EngineHistory | None":
-    """Of tasks with several bodies; it is written when the slice is freed."""
+def _executor(
+    flow: Flow, made: EngineFlow, node: Node, options: SliceOptions, undo: ExitStack
+) -> tuple[Callable[..., Executor], Iterable[str], Callable[..., EnginePlan] | None]:
+    """Where tasks have several bodies, one that chooses, notes of what is missing, and the plan.
+
+    What it learns is kept in the end.
+    """
     if not made.sites:
-        return None
+        return Executor, (), None
+    from flowos.engine._chosen_executor import chosen_executor
     from flowos.engine._engine_history import EngineHistory
 
     history = EngineHistory(made.sites, node.name)
     undo.callback(history.keep)
-    return history
+    executor = chosen_executor(flow, made, options.engines, _fuse(options), history)
+    return executor, history.missing, history.plan
 
 
 def _compiled(
@@ -232,24 +204,14 @@ class _Around:
             lanes.mark_steps()
         return lanes
 
-    def slice(
-        self, schedule: Schedule, parts: tuple[Any, ...], history: "EngineHistory | None"
-    ) -> Slice:
+    def slice(self, schedule: Schedule, *parts: Any) -> Slice:
         if self.watch is None:
-            if history is None:
-                return Slice(*parts)
-            from flowos.engine._chosen_slice import ChosenSlice
+            return Slice(*parts)
+        from flowos.engine.flow._watched_slice import WatchedSlice
 
-            return ChosenSlice(*parts, history=history)
         flows = any(stage.flows for stage in schedule.stages)
         tasks = 0 if flows else sum(len(stage.steps) for stage in schedule.stages)
-        if history is None:
-            from flowos.engine.flow._watched_slice import WatchedSlice
-
-            return WatchedSlice(*parts, watch=self.watch, tasks=tasks)
-        from flowos.engine._chosen_slice import WatchedChosenSlice
-
-        return WatchedChosenSlice(*parts, watch=self.watch, tasks=tasks, history=history)
+        return WatchedSlice(*parts, watch=self.watch, tasks=tasks)
 
     def notes(self) -> tuple[str, ...]:
         log = () if self.log is None else self.log.notes

@@ -8,7 +8,8 @@ from functools import partial
 
 from flowos.engine._later import Later
 from flowos.engine._node import Node
-from flowos.engine._open_slice import SliceOptions, open_slice
+from flowos.engine._open_slice import open_slice
+from flowos.engine._options import SliceOptions
 from flowos.engine._warm_nodes import WarmNodes
 from flowos.engine.flow._slice import Slice
 from flowos.model import Flow, FlowosError

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from flowos._collected import when_collected
 from flowos.engine._held_slice import HeldSlice
 from flowos.engine._node import Node
-from flowos.engine._open_slice import SliceOptions
+from flowos.engine._options import SliceOptions
 from flowos.engine._provider import OnHoldEvent, Provider, ignore
 from flowos.engine.guests._guest import Guest, start_guest
 from flowos.engine.local._here import Here

@@ -72,6 +72,11 @@ def with_engines(flow: Flow, allowed: Sequence[str] | None, body: SiteBody) -> E
     return EngineFlow(flow_output(*outputs, *opened.notes, name=flow.name), opened.read_sites())
 
 
+def with_chosen(flow: Flow, allowed: Sequence[str] | None, engines: Sequence[str]) -> Flow:
+    """The same flow, whose sites (of `with_engines`) have the bodies for these engines alone."""
+    return flow_output(*_Chosen(allowed, flow, engines).outputs(), name=flow.name)
+
+
 def _has_either(flow: Flow) -> bool:
     return any(
         isinstance(task.body, Either) or any(map(_has_either, _flows(task)))
@@ -159,6 +164,19 @@ class _Opened:
     def _reads(self, values: Iterable[_Value]) -> None:
         ports = (value for value in values if isinstance(value, Port))
         self._read.update(self._places[port] for port in ports if port in self._places)
+
+
+class _Chosen(_Opened):
+    """Whose sites are tasks with one body each."""
+
+    def __init__(self, allowed: Sequence[str] | None, flow: Flow, engines: Sequence[str]) -> None:
+        super().__init__(allowed, None, flow)
+        self._chosen = iter(engines)
+
+    def _called(self, task: Task, taken: tuple[_Value, ...]) -> Sequence[Port]:
+        if isinstance(task.body, Either) and len(_bodies(task, self.allowed)) > 1:
+            task = _forced(task, (next(self._chosen),))
+        return super()._called(task, taken)
 
 
 def _bodies(task: Task, allowed: Sequence[str] | None) -> tuple[Python, ...]:

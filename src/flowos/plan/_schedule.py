@@ -23,8 +23,8 @@ Fuse = Literal["chains", "all", "none"]
 class Step:
     """One task of a stage. inputs, outputs: registers. label: the task's unique name.
 
-    inner: of a cond or loop that is run here, a stage for each of its flows, whose inputs and
-    outputs are those of the flow.
+    inner: of a cond or loop that is run here, a stage for each of its flows, with its inputs and
+    outputs. engine: of a task that could have another.
     """
 
     label: str
@@ -32,6 +32,7 @@ class Step:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     inner: tuple["Stage", ...] = ()
+    engine: str = ""
 
     @property
     def fusable(self) -> bool:
@@ -385,9 +386,8 @@ def _allocate(
     steps: list[Step] = []
     for i, step in enumerate(group):
         inputs = tuple(registers[slot] for slot in step.inputs)
-        free.extend(
-            registers[s] for s in dict.fromkeys(step.inputs) if last[s] == i and s not in keep
-        )
+        read = dict.fromkeys(step.inputs)
+        free.extend(registers[slot] for slot in read if last[slot] == i and slot not in keep)
         for slot in step.outputs:
             if free:
                 registers[slot] = free.pop()

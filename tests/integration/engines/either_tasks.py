@@ -38,5 +38,11 @@ def there_once(x: Any) -> Any:
     return 2 * x
 
 
+def fails_as_it_should(x: Any) -> Any:
+    if x[0] == 13:
+        raise ArithmeticError(13)
+    return 3 if x[0] == 14 else there_once(x)
+
+
 def same(n: int) -> int:
     return n

@@ -2,6 +2,7 @@
 
 import json
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,7 +10,9 @@ import numpy as np
 import pytest
 
 import flowos as fo
+from flowos.engine import SliceOptions, here, open_slice
 from flowos.engine.bodies._opencl_engine import opencl_engine
+from flowos.engine.flow._sites import SiteFunction
 from flowos.model import EngineMissing
 from tests.integration.engines import either_tasks as bodies
 
@@ -118,7 +121,7 @@ def test_once_chosen_few_runs_are_noted_and_they_go_on_to_be() -> None:
     with fo.slice(flow(), workers="inline") as s:
         for _ in range(70):
             run(s, X)
-        history = cast("Any", s)._history
+        history = cast("Any", s)._crew[0]._history
         began = time.monotonic()
         noted = sum(history.begin([X]).noted for _ in range(2000))
         assert noted <= 2 + (time.monotonic() - began) / 0.05
@@ -213,6 +216,43 @@ def test_in_flows_within_flows_each_call_is_chosen_and_loops_take_the_first() ->
             "inner/twice#2",
             "inner/twice#3",
         ]
+
+
+@pytest.mark.parametrize("fuse", ["all", "none"])
+def test_once_chosen_an_engine_may_go_and_a_task_may_fail(fuse: Any) -> None:
+    failing = replaced_body(in_c(), bodies.fails_as_it_should)
+    two = fo.either(in_python("slowly_twice"), failing)
+    x = fo.flow_input("x", VECTOR)
+    made = fo.flow_output(x, two(in_python("add_one")(x)), x)
+    with open_slice(made, here(), SliceOptions(workers="inline", fuse=fuse)) as s:
+        for _ in range(80):
+            assert listed(s.run(X)) == [[0, 1, 2, 3], [2, 4, 6, 8], [0, 1, 2, 3]]
+        assert engines_of(s, X) == ["cpu"]
+        for _ in range(3):
+            with pytest.raises(fo.TaskFailed, match=r"twice' .*: 13 \(.*\) on engine cpu; given"):
+                s.run(X + 12)
+        with pytest.raises(fo.ValueRefused, match=r"twice', output 'y': .*; its inputs were"):
+            s.run(X + 13)
+        bodies.gone.touch()
+        try:
+            for _ in range(3):
+                assert listed(s.run(X))[1] == [2, 4, 6, 8]
+        finally:
+            bodies.gone.unlink()
+        assert "the card is gone" in s.notes
+
+
+def test_a_run_that_is_not_noted_costs_no_call_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    with fo.slice(flow(), workers="inline") as s:
+        for _ in range(80):
+            run(s, X)
+        calls: list[object] = []
+        monkeypatch.setattr(SiteFunction, "__call__", lambda *values: calls.append(values))
+        began = time.monotonic()
+        for _ in range(63):
+            with suppress(fo.FlowosError):
+                assert run(s, X) == [2, 6, 10, 14]
+        assert len(calls) <= 2 + (time.monotonic() - began) / 0.05
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from flowos.engine._hold_end import NO_END, HoldEnd
 from flowos.engine._ledger import ResourceLedger
@@ -48,6 +49,24 @@ from flowos.plan import Schedule, Stage, lacking_time
 _TICK_SECONDS = 0.002
 
 
+class LoneStage(NamedTuple):
+    """The only stage of a flow. gives: where the outputs are among values and results."""
+
+    stage: Stage
+    gives: Sequence[int]
+
+
+def lone_stage(schedule: Schedule) -> LoneStage | None:
+    """Where there is but one, of Python tasks."""
+    if len(schedule.stages) != 1 or schedule.presets:
+        return None
+    (stage,) = schedule.stages
+    if not stage.in_python or stage.flows or not stage.steps[0].task.requeue:
+        return None
+    known = (*range(len(schedule.inputs)), *stage.outputs)
+    return LoneStage(stage, [known.index(slot) for slot in schedule.outputs])
+
+
 class Executor(Completion):
     """Runs of one schedule on the places of one slice.
 
@@ -70,18 +89,20 @@ class Executor(Completion):
         self._lanes = lanes
         self._emit = emit
         self._left_seconds = hold_end.left_seconds
-        self._lone = self._lone_stage() if self._plain and not emit else None
+        self._lone = lone_stage(schedule) if self._plain and not emit else None
         self._only = self._lone if lanes.most == 1 and not any(self._retries) else None
-        self._lone_gives = self._places_of_outputs()
         self._inputs = [pick(stage.inputs) for stage in self._stages]
         self._why: Callable[[], FlowosError] = Cancelled
 
-    def run(self, values: Sequence[object], first: int = 1) -> list[object] | None:
+    def run(
+        self, values: Sequence[object], first: int = 1, lone: LoneStage | None = None
+    ) -> list[object] | None:
         """Run once in this thread and whichever helpers there is work for; None once ended.
 
-        first: see `FlowRun`.
+        first: see `FlowRun`. lone: what may be run for the whole.
         """
-        if self._only is not None and first == 1 and not self._node.line:
+        only = lone or self._only
+        if only is not None and first == 1 and not self._node.line:
             try:
                 place = self._free.pop()
             except IndexError:  # all places are taken: queue up
@@ -92,7 +113,7 @@ class Executor(Completion):
                 except IndexError:  # all cores are
                     self._free.append(place)
                 else:
-                    return self._run_only(self._only, place, values)
+                    return self._run_only(only, place, values)
         run = self.start(values, partial(FlowRun, first=first))
         return None if run is None else self.finish(run)
 
@@ -154,24 +175,14 @@ class Executor(Completion):
             if self.ended:
                 return None
             self._runs.add(batch)
-            self._ready.append((batch, self._lone))
+            self._ready.append((batch, self._lone.stage))
         return batch
 
     def finish_batch(self, batch: MapBatch) -> list[list[object]]:
         """Work until the batch is done; the outputs of the items that came to an end."""
+        assert self._lone is not None
         self.work_on(batch)
-        return batch.outputs(self._lone_gives)
-
-    def _lone_stage(self) -> Stage | None:
-        lone = self._python == [True] == self._requeues and not self.schedule.presets
-        return self.schedule.stages[0] if lone else None
-
-    def _places_of_outputs(self) -> list[int]:
-        """Where the outputs are among the inputs and what the only stage gives."""
-        if self._lone is None:
-            return []
-        known = (*range(len(self.schedule.inputs)), *self._lone.outputs)
-        return [known.index(slot) for slot in self.schedule.outputs]
+        return batch.outputs(self._lone.gives)
 
     def finish(self, run: FlowRun) -> list[object]:
         """Work until the run is done; its outputs, or its error."""
@@ -242,9 +253,10 @@ class Executor(Completion):
             time.sleep(_TICK_SECONDS)
 
     def _run_only(
-        self, stage: Stage, place: ExecutionSlot, values: Sequence[object]
+        self, only: LoneStage, place: ExecutionSlot, values: Sequence[object]
     ) -> list[object] | None:
         """A flow that is one stage needs no queue, no lock and no second thread."""
+        stage, gives = only
         place.halt.on = False
         place.by = threading.get_ident()
         try:
@@ -270,7 +282,7 @@ class Executor(Completion):
             if self._node.line:
                 self._node.tell(self)
         known = (*values, *results)
-        return [known[i] for i in self._lone_gives]
+        return [known[i] for i in gives]
 
     def _work(self, worker: SlotThread, until: FlowRun | MapBatch | None) -> None:
         """What a worker does: a caller until its run is done, a helper until the end."""

@@ -30,7 +30,7 @@ class RemoteTraceback(Exception):  # noqa: N818 - reads as what it is
 def task_failed(step: Step, values: Sequence[object], error: BaseException) -> TaskFailed:
     """To be raised from `error`, whose traceback begins in the task."""
     site = site_of(step)
-    engine = site.engine_of(values[-1]) if site else ""
+    engine = site.engine_of(values[-1]) if site else step.engine
     place = where(error.__traceback__) + (f" on engine {engine}" if engine else "")
     given = given_to(step, map(brief_repr, values)) or "nothing"
     return TaskFailed(f"task {step.label!r} raised {line(error)}{place}; given {given}")

@@ -48,7 +48,8 @@ class Slice(Freed):
 
     hire: makes the crew, and another after a Ctrl-C; clear: removes what was made on disk; usage:
     counts what it is used for.
-    notes: what a person should know of it now.
+    notes: what a person should know of it now. planned: the engines for values of a run, where
+    tasks have several.
 
     >>> @fo.task
     ... def inverse(x: float) -> float:
@@ -68,9 +69,10 @@ class Slice(Freed):
         clear: Callable[[], None],
         usage: SliceUsage,
         notes: Callable[[], tuple[str, ...]] = tuple,
+        planned: Callable[[Sequence[object]], EnginePlan] | None = None,
     ) -> None:
         self.flow = flow
-        self._notes = notes
+        self._notes, self._planned = notes, planned
         self._usage = usage
         self._begun = usage.begun
         self._good = tuple(p.spec.type.quick() for p in flow.inputs)
@@ -165,7 +167,9 @@ class Slice(Freed):
         no copies
         state: chosen
         """
-        self.flow.bind(values, named)
+        given = self.flow.bind(values, named)
+        if self._planned is not None:
+            return self._planned(given)
         calls = [call.task for call in self.flow.calls]
         tasks = (PlannedTask(task=t.name, engine=engine_of(t.body), seconds=None) for t in calls)
         return EnginePlan(state="chosen", tasks=tuple(tasks), copies=())

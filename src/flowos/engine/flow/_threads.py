@@ -1,6 +1,7 @@
 """Lanes that run stages in the threads that call them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from time import perf_counter, thread_time
 
 from flowos.engine.flow._kernel import CompiledStage, Halt, MarkedOperations
@@ -66,6 +67,12 @@ class ThreadLanes:
         self._programs = [CompiledStage(stage) for stage in schedule.all_stages]
         self._marks: dict[int, int] = {}
         self.lanes = tuple(ThreadLane(halt, self._programs, self._marks) for halt in halts)
+
+    def added(self, stage: Stage) -> Stage:
+        """The same, which lanes can be given from now on too."""
+        stage = replace(stage, number=len(self._programs))
+        self._programs.append(CompiledStage(stage))
+        return stage
 
     def mark_steps(self) -> None:
         """From now on lanes know at which step of a stage they are."""

@@ -1,0 +1,118 @@
+"""Runs of flows whose tasks have several bodies: measurement says on which engine each runs."""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from flowos.engine._engine_history import EngineHistory
+from flowos.engine.flow._executor import Executor, LoneStage, lone_stage
+from flowos.engine.flow._lanes import Lanes, Values
+from flowos.engine.flow._runs import FlowRun, MapBatch
+from flowos.engine.flow._threads import ThreadLane, ThreadLanes
+from flowos.engine.flow._written_files import with_present_files
+from flowos.model import EngineFlow, EngineMissing, Flow, TaskFailed, with_chosen
+from flowos.plan import Fuse, Schedule, Step, compile_flow, with_resident_arrays
+
+_Forced = Callable[[Sequence[str]], LoneStage | None]
+
+
+def chosen_executor(
+    flow: Flow,
+    made: EngineFlow,
+    allowed: Sequence[str] | None,
+    fuse: Fuse,
+    history: EngineHistory,
+) -> Callable[..., Executor]:
+    """Makes executors of `made`, which is `with_engines(flow, allowed, ...)`."""
+
+    def forced(engines: Sequence[str]) -> LoneStage | None:
+        compiled = compile_flow(with_chosen(flow, allowed, engines), fuse=fuse)
+        lone = lone_stage(with_resident_arrays(with_present_files(compiled), across=True))
+        if lone is None or any(_may_have_board(step) for step in lone.stage.steps):
+            return None
+        engine_of = {site.label: engine for site, engine in zip(made.sites, engines, strict=True)}
+        steps = (replace(s, engine=engine_of.get(s.label, "")) for s in lone.stage.steps)
+        return LoneStage(replace(lone.stage, steps=tuple(steps)), lone.gives)
+
+    return partial(ChosenExecutor, history=history, forced=forced, n_outputs=len(flow.outputs))
+
+
+def _may_have_board(step: Step) -> bool:
+    return getattr(step.task.body, "engine", "") == "hdl"
+
+
+class ChosenExecutor(Executor):
+    """Runs of a flow of `with_engines`, which take no engines and give no notes.
+
+    Where tasks run in threads, a run that is not noted takes a stage whose tasks have one body
+    each. forced: makes it for the engines of all sites; None where there is no such stage.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        lanes: Lanes,
+        *parts: Any,
+        history: EngineHistory,
+        forced: _Forced,
+        n_outputs: int,
+        **named: Any,
+    ) -> None:
+        super().__init__(schedule, lanes, *parts, **named)
+        self._history, self._forced, self._n_outputs = history, forced, n_outputs
+        plain = all(type(place.python) is ThreadLane for place in self.places)
+        self._direct = lanes if self._only and plain and isinstance(lanes, ThreadLanes) else None
+        self._only = None
+        self._stages_of: dict[tuple[str, ...], LoneStage | None] = {}
+        self._adding = threading.Lock()
+
+    def run(
+        self, values: Sequence[object], first: int = 1, lone: LoneStage | None = None
+    ) -> list[object] | None:
+        chosen = self._history.begin(values)
+        if not chosen.noted and self._direct is not None:
+            try:
+                lone = self._stages_of[chosen.engines]
+            except KeyError:
+                lone = self._add(chosen.engines, self._direct)
+            try:
+                if lone is not None:
+                    return super().run(values, first, lone)
+            except TaskFailed as error:
+                if not isinstance(error.__cause__, EngineMissing):
+                    raise
+                self._direct = None  # each task looks for another engine from now on
+        run = super().start((*values, chosen), partial(FlowRun, first=first))
+        return None if run is None else self.finish(run)
+
+    def _add(self, engines: tuple[str, ...], lanes: ThreadLanes) -> LoneStage | None:
+        with self._adding:
+            if engines not in self._stages_of:
+                lone = self._forced(engines)
+                self._stages_of[engines] = lone and LoneStage(lanes.added(lone.stage), lone.gives)
+            return self._stages_of[engines]
+
+    def start(
+        self, values: Sequence[object], made: Callable[..., FlowRun] = FlowRun
+    ) -> FlowRun | None:
+        return super().start((*values, self._history.begin(values)), made)
+
+    def start_batch(
+        self, items: Sequence[Values], *, goes_on: bool, first: int = 1
+    ) -> MapBatch | None:
+        chosen = [(*values, self._history.begin(values)) for values in items]
+        return super().start_batch(chosen, goes_on=goes_on, first=first)
+
+    def outputs(self, run: FlowRun) -> list[object]:
+        return self._noted(super().outputs(run))
+
+    def finish_batch(self, batch: MapBatch) -> list[list[object]]:
+        return [self._noted(each) for each in super().finish_batch(batch)]
+
+    def _noted(self, found: list[Any]) -> list[object]:
+        notes = found[self._n_outputs :]
+        if any(notes):
+            self._history.end([note for note in notes if note is not None])
+        return found[: self._n_outputs]
