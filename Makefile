@@ -3,7 +3,7 @@ PY := .venv/bin
 PURE := model plan drivers probes report
 C_FILES = $(shell git ls-files 'src/*.c' 'src/*.cpp' 'src/*.h' 'bind/*.cpp' 'bind/*.h' 'tests/native/*.h' 'benchmarks/*.c' 'tests/native/*.c' 'tests/native/*.cpp' 'benchmarks/*.cpp' 'benchmarks/*.h')
 # Tests at a time: most of what those with real programs do is to wait for what they started.
-TOGETHER := -n 3 --dist worksteal
+TOGETHER := -n 4 --dist worksteal
 UNITS_TOGETHER := -n 2 --dist worksteal
 # What tools/setup unpacked because installing it would switch or start something.
 export PATH := $(PATH):$(CURDIR)/.deps/debian/usr/bin:$(CURDIR)/.deps/debian/bin
@@ -40,7 +40,7 @@ test-environments:  ## images and runtimes for real, as an ordinary user (ARGS="
 
 test-cluster:  ## a Slurm and a Grid Engine for real, as an ordinary user (ARGS="-k name")
 	@tools/setup test
-	$(PY)/pytest -p no:cacheprovider -n 2 --dist loadfile tests/cluster $(ARGS)
+	$(PY)/pytest -p no:cacheprovider -n 3 --dist loadfile tests/cluster $(ARGS)
 
 check:  ## style, types, rooms, sizes, includes
 	@tools/setup check
