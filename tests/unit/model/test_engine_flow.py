@@ -30,6 +30,7 @@ from flowos.model import (
     int64,
     loop,
     task,
+    with_chosen,
     with_engines,
 )
 
@@ -144,6 +145,25 @@ def test_flows_in_flows_are_opened_and_a_constant_may_pass_through() -> None:
 
 def inner_flow(name: str, made_of: Task) -> Flow:
     return flow_output(made_of(flow_input("x", int64)), name=name)
+
+
+def test_sites_with_the_engines_that_were_chosen_are_tasks_as_others() -> None:
+    inner = inner_flow("inner", both())
+    flow = flow_output(both()(inner.task(flow_input("x", int64))), name="outer")
+    found = with_chosen(flow, None, ("cpu", "python"))
+    assert [(call.task.name, engine_of(call.task.body)) for call in found.calls] == [
+        ("inner/both", "cpu"),
+        ("both", "python"),
+    ]
+    assert [port.name for port in found.inputs] == ["x"]
+    assert found.name == "outer"
+
+
+def test_of_the_allowed_engines_those_are_chosen_and_a_task_with_one_has_that() -> None:
+    three = either(made("first"), made("second", "cpu"), made("third", "cuda"))
+    flow = flow_output(three(both()(flow_input("x", int64))))
+    found = with_chosen(flow, ("cuda", "python"), ("cuda",))
+    assert [engine_of(call.task.body) for call in found.calls] == ["python", "cuda"]
 
 
 def test_within_conds_and_loops_the_first_allowed_body_is_taken() -> None:
