@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Any
 
 from flowos._user_folders import cache_folder
+from flowos.engine.flow._sites import size_in_bytes
 from flowos.engine.results._value_digest import Digester, NoDigest
 from flowos.model import ChosenEngines, EnginePlan, EngineSite, SiteNote, from_plain, to_plain
 from flowos.plan import Engines, TriedEngines, next_engines, planned
@@ -26,13 +27,11 @@ Size = str
 
 def size_of(values: Sequence[Any]) -> Size:
     """Of arrays their bytes, of integers their value, in steps of a factor of 1.4."""
-    return " ".join(_step(getattr(value, "nbytes", value)) for value in values)
+    return " ".join(map(_step, map(size_in_bytes, values)))
 
 
-def _step(size: object) -> str:
-    if type(size) is not int:
-        return "-"
-    return str(round(2 * math.log2(abs(size) + 1)))
+def _step(size: int | None) -> str:
+    return "-" if size is None else str(round(2 * math.log2(abs(size) + 1)))
 
 
 class EngineHistory:
@@ -51,7 +50,7 @@ class EngineHistory:
 
     def begin(self, values: Sequence[Any]) -> ChosenEngines:
         """The engines of a run that begins. Once they are chosen, few runs are noted."""
-        key = tuple([getattr(v, "nbytes", v if type(v) is int else None) for v in values])
+        key = tuple(map(size_in_bytes, values))
         chosen = self._chosen.get(key)
         if chosen is not None and (next(self._turns) % _NOTED or monotonic() < self._next_noted):
             return chosen

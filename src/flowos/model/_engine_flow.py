@@ -66,22 +66,25 @@ def with_engines(flow: Flow, allowed: Sequence[str] | None, body: SiteBody) -> E
     if not _has_either(flow):
         return EngineFlow(flow, ())
     opened = _Opened(allowed, body, flow)
-    outputs = opened.outputs()
-    if not opened.sites:
-        return EngineFlow(flow_output(*outputs, name=flow.name), ())
-    return EngineFlow(flow_output(*outputs, *opened.notes, name=flow.name), opened.read_sites())
+    return EngineFlow(opened.rewired(), opened.read_sites())
 
 
 def with_chosen(flow: Flow, allowed: Sequence[str] | None, engines: Sequence[str]) -> Flow:
     """The same flow, whose sites (of `with_engines`) have the bodies for these engines alone."""
-    return flow_output(*_Chosen(allowed, flow, engines).outputs(), name=flow.name)
+    return _Chosen(allowed, flow, engines).rewired()
 
 
 def _has_either(flow: Flow) -> bool:
-    return any(
-        isinstance(task.body, Either) or any(map(_has_either, _flows(task)))
-        for task in (call.task for call in flow.calls)
-    )
+    """In any depth, so no recursion."""
+    left, seen = [flow], {id(flow)}
+    while left:
+        for call in left.pop().calls:
+            if isinstance(call.task.body, Either):
+                return True
+            inner = [each for each in _flows(call.task) if id(each) not in seen]
+            seen.update(map(id, inner))
+            left += inner
+    return False
 
 
 def _flows(task: Task) -> tuple[Flow, ...]:
@@ -105,10 +108,14 @@ class _Opened:
         name = unused_name("engines", {port.name for port in flow.inputs})
         self._engines = flow_input(name, any_)
 
-    def outputs(self) -> list[Port]:
-        ports = self._wired(self.flow, {port: port for port in self.flow.inputs}, "")
+    def rewired(self) -> Flow:
+        """With all inputs of the flow: some may reach no output once flows in it are opened."""
+        inputs = self.flow.inputs
+        ports = self._wired(self.flow, {port: port for port in inputs}, "")
         self._reads(ports)
-        return [port if isinstance(port, Port) else _constant(port) for port in ports]
+        outputs = [port if isinstance(port, Port) else _constant(port) for port in ports]
+        wired = flow_output(*outputs, *self.notes, name=self.flow.name)
+        return replace(wired, inputs=(*inputs, self._engines) if self.sites else inputs)
 
     def read_sites(self) -> tuple[EngineSite, ...]:
         return tuple(
@@ -199,8 +206,7 @@ def _forced(task: Task, allowed: Sequence[str] | None) -> Task:
         return replace(task, body=_bodies(task, allowed)[0])
     if not any(map(_has_either, _flows(task))):
         return task
-    opened = ((flow.name, _Opened(allowed, None, flow).outputs()) for flow in _flows(task))
-    flows = tuple(flow_output(*outputs, name=name) for name, outputs in opened)
+    flows = tuple(_Opened(allowed, None, flow).rewired() for flow in _flows(task))
     assert isinstance(body, (Cond, Loop))  # flows in a flow are opened
     return replace(task, body=replace(body, flows=flows))  # type: ignore[arg-type]
 

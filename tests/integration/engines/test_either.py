@@ -25,6 +25,7 @@ extern "C" int twice(const double* x, int64_t n, double* y) {
 }
 """
 X = np.arange(4.0)
+ANY: Any = {"task_name": "x", "iport_nametypes": ("v", fo.any_), "oport_nametypes": ("x", VECTOR)}
 
 
 @pytest.fixture(autouse=True)
@@ -216,6 +217,27 @@ def test_in_flows_within_flows_each_call_is_chosen_and_loops_take_the_first() ->
             "inner/twice#2",
             "inner/twice#3",
         ]
+
+
+@pytest.mark.parametrize("engines", [None, ("cpu",), ("python",)])
+def test_an_input_that_gives_nothing_is_none_of_another(engines: Any) -> None:
+    i, j, a, b, x, y = (fo.flow_input(name, VECTOR) for name in "ijabxy")
+    inner = fo.flow_output(twice()(j), i, name="inner")
+    branch = fo.flow_output(inner(a, b)[0], name="branch")
+    for flow, given in ((branch, 2), (fo.flow_output(fo.loop(branch, x, b=y, max_rounds=2)), 2)):
+        with fo.slice(flow, workers="inline", engines=engines) as s:
+            for _ in range(9):
+                assert listed(s.run(X + 100, X)) == [(given * X).tolist()]
+
+
+@pytest.mark.parametrize("nbytes", [[1.0], 1.0, property(lambda _: 1 // 0)])
+def test_whatever_a_value_says_of_its_size_it_is_taken(nbytes: Any) -> None:
+    value = type("Sized", (), {"nbytes": nbytes})()
+    length = fo.task({**ANY, "fun": lambda _: X})
+    made = fo.flow_output(twice()(length(fo.flow_input("x", fo.any_))))
+    with fo.slice(made, workers="inline") as s:
+        for _ in range(9):
+            assert run(s, value) == [0, 2, 4, 6]
 
 
 @pytest.mark.parametrize("fuse", ["all", "none"])

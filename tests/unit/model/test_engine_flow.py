@@ -183,6 +183,33 @@ def test_within_conds_and_loops_the_first_allowed_body_is_taken() -> None:
     assert bodies == ["cpu", "python", "cpu"]
 
 
+def with_an_input_for_nothing(task: Task) -> Flow:
+    """Its first input is taken by a flow in it that gives nothing of it."""
+    i, j = flow_input("i", int64), flow_input("j", int64)
+    inner = flow_output(task(j), i, name="inner")
+    return flow_output(inner(flow_input("a", int64), flow_input("b", int64))[0], name="outer")
+
+
+def test_inputs_stay_where_a_flow_is_opened_that_gives_nothing_of_them() -> None:
+    flow = with_an_input_for_nothing(both())
+    names = ["a", "b"]
+    assert [port.name for port in flow.inputs] == names
+    assert [port.name for port in opened(flow).flow.inputs] == [*names, "engines"]
+    assert [port.name for port in opened(flow, "cpu").flow.inputs] == names
+    assert [port.name for port in with_chosen(flow, None, ("cpu",)).inputs] == names
+    chosen = cond(flow_input("which", bool_), flow, flow, *map(flow_input, "xy", (int64, int64)))
+    (call,) = opened(flow_output(chosen)).flow.calls
+    assert isinstance(call.task.body, Cond)
+    assert [[port.name for port in each.inputs] for each in call.task.body.flows] == [names] * 2
+
+
+def test_flows_may_be_nested_as_deep_as_without_such_tasks() -> None:
+    flow = inner_flow("innermost", made("a"))
+    for _ in range(300):
+        flow = inner_flow("outer", flow.task)
+    assert opened(flow).flow is flow
+
+
 def test_a_flow_that_is_left_without_sites_is_wired_as_it_was() -> None:
     inner = inner_flow("inner", both())
     found = opened(flow_output(inner_flow("outer", inner.task)(flow_input("z", int64))), "python")

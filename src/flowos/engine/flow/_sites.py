@@ -138,5 +138,14 @@ class _Body:
 
 
 def _size(value: Any) -> tuple[int, str]:
-    size = getattr(value, "nbytes", 0)
-    return (size, getattr(value, "place", HOST)) if type(size) is int else (0, HOST)
+    size = None if type(value) is int else size_in_bytes(value)
+    return (0, HOST) if size is None else (size, getattr(value, "place", HOST))
+
+
+def size_in_bytes(value: Any) -> int | None:
+    """Of an array; an integer's value. None of what has no size, whatever it says of itself."""
+    try:
+        size = getattr(value, "nbytes", value)
+    except Exception:  # of a property
+        return None
+    return size if type(size) is int else None
