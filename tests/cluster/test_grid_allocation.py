@@ -5,8 +5,10 @@ import queue
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -107,6 +109,12 @@ def test_an_interrupt_while_it_waits_leaves_nothing(grid: Grid, held: SgeAllocat
     assert {line.split()[0] for line in grid.ask("qstat").splitlines()[2:]} == {held.job}
 
 
+def test_a_job_that_is_deleted_while_it_waits_is_waited_for_no_more(held: SgeAllocation) -> None:
+    assert held.ended() is None
+    with pytest.raises(SliceRefused, match="its job was deleted as it waited"):
+        allocate(SESSION, POOL, Ask(nodes=1, id="c-1"), lambda _: cancel_sge_jobs("c-1"))
+
+
 @pytest.mark.parametrize(
     ("pool", "nodes", "complaint"),
     [
@@ -124,6 +132,25 @@ def test_what_grid_engine_refuses_is_refused(pool: Pool, nodes: int, complaint: 
 def test_an_end_that_another_asks_for_is_seen(grid: Grid, held: SgeAllocation) -> None:
     grid.run("qdel", held.job)
     assert held.ended(PATIENCE_SECONDS)
+
+
+def test_a_job_that_cannot_be_ended_leaves_no_keeper(
+    grid: Grid, held: SgeAllocation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Grid Engine may fail without a word, as when another one ends the job at the same time."""
+    (tmp_path / "qdel").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "qdel").chmod(0o755)
+    failed: list[object] = []
+    with monkeypatch.context() as fails:
+        fails.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+        fails.setattr(threading, "excepthook", failed.append)
+        held.watch(lambda *_: None, lambda _: held.free())
+        grid.run("qdel", held.job)
+        assert comes(lambda: not any("(keep)" in each.name for each in threading.enumerate()))
+        assert not held._first.lifeline.is_open
+        with pytest.raises(SliceRefused, match=r"^qdel: exit code 1$"):
+            held.free()
+    assert not failed
 
 
 def test_what_another_program_holds_is_ended_by_its_name() -> None:

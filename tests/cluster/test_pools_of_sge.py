@@ -92,6 +92,10 @@ def test_a_machine_that_is_no_login_node_is_said_to_be_none(tmp_path: Path, grid
         1,
         f"{CANNOT}qconf cannot be started: Permission denied",
     )
+    assert checked({**grid.outside, "SGE_EXECD_PORT": "abc"}, *QUEUE) == (
+        1,
+        f"{CANNOT}SGE_EXECD_PORT='abc': expected a port, 1 to 65535",
+    )
     nowhere = {**grid.outside, "SGE_QMASTER_PORT": "9"}
     code, said = checked(nowhere, *QUEUE)
     assert (code, "unable to send message to qmaster using port 9" in said) == (1, True)

@@ -11,7 +11,15 @@ from typing import Any
 import pytest
 
 import flowos as fo
-from flowos.engine import GrowingSlice, HoldEvent, Provider, SliceOptions, provider_of
+from flowos.engine import (
+    CancelToken,
+    GrowingSlice,
+    HoldEvent,
+    Provider,
+    SliceOptions,
+    provider_of,
+)
+from flowos.engine._elastic_hold import ElasticHold
 from flowos.model import Ask
 from flowos.plan import NodeRange
 from tests.waiting import PATIENCE_SECONDS, comes
@@ -102,6 +110,14 @@ def test_it_grows_no_further_than_it_may(fake: Provider) -> None:
         assert [run.result(PATIENCE_SECONDS) for run in runs] == [[0.2]] * 16
         assert len(s.nodes) == 2
         assert held(fake) == 2
+
+
+def test_it_holds_no_more_although_the_pool_kept_what_it_gave_back(fake: Provider) -> None:
+    hold = ElasticHold(fake, Ask(), 2, Heard(), lambda: None)
+    for count in (1, 9, 1):
+        hold.more(count, CancelToken())
+    assert held(fake) == 2
+    hold.free()
 
 
 def test_the_least_stay_and_come_again_when_they_are_lost() -> None:

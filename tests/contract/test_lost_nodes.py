@@ -60,6 +60,22 @@ def test_a_lost_node_ends_its_runs_and_the_others_go_on(tmp_path: Path) -> None:
         fake.hold(Ask(nodes=3))
 
 
+def test_a_node_that_is_lost_while_a_resize_waits_is_held_no_more() -> None:
+    fake, heard = provider_of(replace(pool("fake", "lose 1 after 0.2"), nodes=4)), Heard()
+    with HeldSlice(fake, Ask(nodes=2), SliceOptions(), heard) as s:
+        lost, left = s.nodes
+        other = fake.hold(Ask(nodes=2))
+        waits = threading.Thread(target=s.resize, args=(3,))
+        waits.start()
+        assert comes(lambda: "lost" in heard.whats)
+        fake.free(other)
+        waits.join()
+        for count in (3, 2, 3):
+            s.resize(count)
+            assert len({*s.nodes} - {lost}) == count
+            assert left in s.nodes
+
+
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_what_ran_on_a_lost_node_runs_again_on_another(way: Way, tmp_path: Path) -> None:
     fake = provider_of(pool("fake", "lose 1 after 0.2"))

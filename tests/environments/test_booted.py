@@ -3,6 +3,7 @@
 A boot takes seconds, so each launch here answers for much.
 """
 
+import json
 import os
 import shutil
 import signal
@@ -23,6 +24,7 @@ from flowos.engine import RunningProcess, here
 from flowos.engine.launch._interleaved import run_interleaved
 from flowos.engine.launch._prepared import prepare
 from flowos.model import (
+    Boot,
     Environment,
     EnvironmentRefused,
     Killed,
@@ -33,6 +35,7 @@ from flowos.model import (
     Outcome,
     Pairs,
     RuntimeFailed,
+    to_plain,
 )
 from flowos.operations.kernel_publish import publish_kernel
 from tests.waiting import comes
@@ -150,6 +153,23 @@ def test_what_a_guest_cannot_have_is_refused_by_name(
         monkeypatch.setenv("XDG_DATA_HOME", str(images.folder))
         with pytest.raises(EnvironmentRefused, match=r"by qemu: there is no kernel to boot with"):
             here().ready(replace(env, boot=None))
+
+
+def test_of_several_kernels_one_that_starts_shows_that_qemu_works(
+    kernel: LinuxKernel, images: Images, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = tmp_path / "data/flowos/kernels"
+    gone = replace(kernel, name="a", initrd=tmp_path / "gone")
+    for each in (gone, kernel, replace(kernel, name="z")):
+        (library / each.name).mkdir(parents=True)
+        (library / each.name / "kernel.json").write_text(json.dumps(to_plain(each)))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    image = here().image_at(images.squashfs)
+    named = Boot(kernel=LinuxKernel(name="z"))
+    with ready_or_skip(Environment(image=image, runtime="qemu", boot=named)) as ready:
+        assert ready.env.boot is not None
+        assert ready.env.boot.kernel.name == "z"
 
 
 _FIRST = """\

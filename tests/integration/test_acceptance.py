@@ -139,7 +139,62 @@ def test_a_change_is_dated_and_the_exit_code_says_whether_it_was_for_the_worse(
     }
     faster = kept(measured / "runs.db", tmp_path / "f.db", [1 / factor for factor in factors])
     assert "\n  better: " in flowos(*words[:-1], faster).stdout
-    assert "there are 4 runs like it" in flowos(*words, "--limit", 4, code=2).stderr
+    assert "--limit 4: give 6 or more, " in flowos(*words, "--limit", 4, code=2).stderr
+
+
+def test_runs_are_ordered_by_time_whenever_they_came_into_the_store(
+    flowos: Flowos, measured: Path, tmp_path: Path
+) -> None:
+    def backwards(at: int, run: Run) -> Run:
+        return replace(run, started=f"2026-11-{20 - at:02}")
+
+    factors = [1.0, 1.01, 0.99, 1.005, 0.8, 0.81, 0.79, 0.805]
+    store = kept(measured / "runs.db", tmp_path / "r.db", factors, backwards)
+    words = ("compare", "--axis", "time", "--store", store)
+    assert "\n  better: " in flowos(*words).stdout
+    named = json.loads(flowos(*words, "--limit", 6, "--json").stdout)["runs"]
+    assert named == [f"2026-11-{at + 1:02}-{at:06}" for at in reversed(range(6))]
+
+
+def quota(at: int, run: Run) -> Run:
+    return replace(run, facts=replace(run.facts, quota_cpus=at / 2 or None))
+
+
+def gpus(at: int, run: Run) -> Run:
+    return replace(run, facts=replace(run.facts, gpus=("T4", "H100")[at : at + 1]))
+
+
+def program(name: str) -> Change:
+    def changed(at: int, run: Run) -> Run:
+        asked = replace(run.request, commands=((name,),), folder=PurePath("/ab"[: at + 1]))
+        return replace(run, request=asked)
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (quota, ", a quota of 0.5 cpus"),
+        (gpus, ", H100"),
+        (program("./p.sh"), "their folder of commands differs, / and /a"),
+        (program("bin/p"), "their folder of commands differs, / and /a"),
+    ],
+)
+def test_runs_of_another_kind_or_of_a_program_of_another_folder_are_not_alike(
+    flowos: Flowos, measured: Path, tmp_path: Path, change: Change, says: str
+) -> None:
+    store = kept(measured / "runs.db", tmp_path / "r.db", [1.0] * 2, change)
+    words = ("baseline", "2026-11-01", "2026-11-02", "--store", store)
+    assert says in flowos(*words, code=2).stderr
+
+
+@pytest.mark.parametrize("name", ["p", "/bin/p"])
+def test_a_program_that_is_the_same_in_every_folder_is_judged_together(
+    flowos: Flowos, measured: Path, tmp_path: Path, name: str
+) -> None:
+    store = kept(measured / "runs.db", tmp_path / "r.db", [1.0] * 2, program(name))
+    assert ": 2 runs of 1 machine" in flowos("baseline", "--store", store, "--dry-run").stdout
 
 
 def deployed(at: int, run: Run) -> Run:
@@ -259,6 +314,8 @@ def test_a_baseline_cannot_fill_the_terminal(
             "--only gemm: the runs measured clock",
         ),
         (("compare", "--axis", "machine"), "there are 2 runs like it, of 2 machines"),
+        (("compare", "--axis", "machine", "--limit", "2"), "--limit 2: give 3 or more, "),
+        (("baseline", "--limit", "1"), "--limit 1: give 2 or more, "),
         (("compare", "--axis", "time"), "there are 2 runs like it: a change is found in 6"),
         (("baseline", "--error", "0.7"), "--error 0.7: give a share below 0.5"),
         (("baseline", "--error", "5"), "5: expected a share between 0 and 1"),

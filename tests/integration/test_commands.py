@@ -109,7 +109,9 @@ def test_what_is_known_to_differ_between_two_runs_is_stated(flowos: Flowos, tmp_
     store = keep_recorded(tmp_path / "runs.db", of="clock")
     with open_store(str(store)) as kept:
         (run,) = kept.runs()
-        facts = replace(run.facts, host="fast", cpu_model="a newer one")
+        facts = replace(
+            run.facts, host="fast", cpu_model="a newer one", quota_cpus=0.5, gpus=("T4",)
+        )
         other = replace(run, id="2026-11-21-ffffff", host="fast", facts=facts, version="9.9")
         kept.begin(other)
         for sample in kept.samples(run):
@@ -120,6 +122,8 @@ def test_what_is_known_to_differ_between_two_runs_is_stated(flowos: Flowos, tmp_
     assert told["changes"] == [
         f"host: {run.host}, then fast",
         f"processor: {run.facts.cpu_model}, then a newer one",
+        "quota of cpus: none, then 0.5",
+        "GPUs: none, then T4",
         f"FlowOS: {run.version}, then 9.9",
     ]
     assert "  host: example, then fast\n" in compared(flowos, list(words)).stdout
@@ -167,6 +171,8 @@ def test_a_dry_run_shows_the_commands_and_measures_nothing(flowos: Flowos, tmp_p
         (("measure", "--scratch", "/no/such", "--dry-run"), "give another with --scratch"),
         (("measure", "--out", "/proc/no/such"), "cannot be written to /proc/no/such"),
         (("compare", "--margin", "3", "--axis", "x"), "--margin 3.0"),
+        (("measure", "--store=--"), "argument --store: expected a value, given --"),
+        (("kernel", "add", "k", "--deb=x", "--parameter=--"), "--parameter: expected a value"),
         (("compare", "a", "b", "c"), "give one run and --axis NAME, or two runs"),
     ],
 )

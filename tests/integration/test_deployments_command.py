@@ -97,6 +97,42 @@ def test_nodes_of_a_pool_are_checked_against_a_baseline() -> None:
     assert 0 < verdict["value"] < 1e12, "no disk writes as much"
 
 
+DEPLOYED = ("--pool", "two", "--nodes", "2", "--only", "mpi", "--quick", "--scratch", ".")
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        ("lose 2 after 4", "node two-2 was lost: the node does not answer"),
+        ("end after 4", "its slice ended after 4 s"),
+    ],
+)
+def test_nodes_that_are_lost_end_their_deployment_and_it_is_said(step: str, why: str) -> None:
+    Path("flowos.toml").write_text(f'[pools.two]\nkind = "fake"\nnodes = 2\nscript = ["{step}"]\n')
+    done = measure(*DEPLOYED, "--minutes", "2", "--json", code=1)
+    said = f"deployment 1 of 1: {why}; what was measured until then is kept"
+    assert said in done.stderr.splitlines()
+    (run,) = json.loads(done.stdout)["runs"]
+    assert run["ended_early"] == why
+
+
+def test_a_deployment_that_is_refused_hides_none_before_it() -> None:
+    Path("flowos.toml").write_text(
+        '[pools.two]\nkind = "fake"\nnodes = 2\nscript = ["wait 0 ok", "refuse quota exceeded"]\n'
+    )
+    done = measure(*DEPLOYED, "--minutes", "0.05", "--deployments", "3", code=1)
+    assert "pool two, 1 deployment of nodes:" in done.stdout
+    said = "deployment 2 of 3: pool two: quota exceeded; the runs before it are kept"
+    assert said in done.stderr.splitlines()
+
+
+def test_where_nothing_is_measured_the_reason_is_said() -> None:
+    Path("flowos.toml").write_text('[pools.two]\nkind = "fake"\nnodes = 2\n')
+    words = [word if word != "mpi" else "solve" for word in DEPLOYED]
+    done = measure(*words, "--minutes", "0.001", code=1)
+    assert "solve was not measured: " in done.stderr.splitlines()[-1]
+
+
 def write_baseline(nodes: int) -> None:
     """Of a write between so many nodes, faster than there is."""
     number = BaselineNumber(

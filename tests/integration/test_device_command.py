@@ -271,6 +271,36 @@ def test_what_others_wrote_into_a_lock_is_no_more_than_a_record(
     assert said.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("wrote", "shown"),
+    [
+        ("[" * 16_000, "in use by a program that does not say its name"),
+        ({"since": 1e300}, "in use by a program that does not say its name"),
+        ({"since": 1e17}, "in use by a program that does not say its name"),
+        ({"since": "nan"}, "in use by a program that does not say its name"),
+        ({"user": "\x1b[2J", "program": "a\nb"}, "in use by process 1 of ?[2J since "),
+    ],
+)
+def test_a_lock_that_another_user_wrote_is_one_line(
+    wrote: str | dict[str, object], shown: str, flowos: Flowos, plug: Plug, tmp_path: Path
+) -> None:
+    plug("arty", ARTIX7)
+    flowos("device", "load", "a.bit")
+    (lock,) = (tmp_path / "locks").glob("openfpgaloader*")
+    if isinstance(wrote, dict):
+        owner = {"pid": 1, "user": "x", "program": "p", "since": 1.0} | wrote
+        wrote = json.dumps({"owner": owner, "loaded": "", "loaded_at": 0.0, "out": ""})
+    lock.write_text(wrote)
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert shown in line_of("arty", flowos)
+        said = flowos("device", "verify", "arty", code=1).stderr
+    assert f"arty: {shown}" in said
+    assert said.count("\n") == 1
+    lock.write_text(json.dumps({"owner": None, "loaded": "", "loaded_at": 0.0, "out": "\x1b\n"}))
+    assert line_of("arty", flowos).endswith("OUT OF USE: ??")
+
+
 def test_a_look_at_a_device_does_not_make_it_busy(plug: Plug, tmp_path: Path) -> None:
     (device,) = here().devices([fpga(plug("arty", ARTIX7))], ("openfpgaloader",), ask=False)
     HeldDevice(device).release()

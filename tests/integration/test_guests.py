@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -180,6 +181,41 @@ def test_a_notebook_that_dies_is_a_failure(tmp_path: Path, monkeypatch: pytest.M
         _, said = served.communicate(timeout=300)
     assert served.returncode == 1
     assert said.endswith("flowos notebook: it has ended: it exited with code 9\n")
+
+
+def test_a_notebook_ends_with_its_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("jupyterlab")
+    monkeypatch.chdir(tmp_path)
+    with notebook("--seconds", "20") as (_, served):
+        _, said = served.communicate(timeout=300)
+    assert served.returncode == 1
+    assert said.endswith("flowos notebook: it has ended: its 20 s are over\n")
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        ("end after", "the slice's lease ended after "),
+        ("lose 1 after", "node two-1 is lost: the node does not answer"),
+        ("lose 2 after", ""),
+    ],
+)
+def test_a_guest_ends_with_the_node_of_its_head(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, why: str
+) -> None:
+    pytest.importorskip("jupyterlab")
+    heard = threading.Event()
+    settings = tmp_path / "flowos.toml"
+    settings.write_text(f"pools.two = {{kind = 'fake', nodes = 2, script = ['{step} 20']}}")
+    monkeypatch.setenv("FLOWOS_CONFIG", str(settings))
+    on_event = lambda event: heard.set() if event.what in ("lost", "ended") else None  # noqa: E731
+    with fo.slice(pool="two", nodes=2, on_event=on_event) as s, s.guest("jupyter") as at:
+        assert heard.wait(60)
+        if why:
+            assert at.wait(60).startswith(why)
+        else:
+            with pytest.raises(TimeoutError):
+                at.wait(1)
 
 
 def pids_of(word: str, ancestor: int) -> list[int]:

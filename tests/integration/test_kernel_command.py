@@ -72,6 +72,8 @@ def test_a_dry_run_changes_nothing(package: Path, capsys: pytest.CaptureFixture[
         (["../a", "--deb", "PACKAGE"], "kernel '../a': expected letters"),
         (["a", "--deb", "PACKAGE", "--parameter", "a b"], "parameter 'a b': expected one word"),
         (["a", "--deb", __file__], "no Debian package"),
+        (["a", "--deb", "."], ".: it is no file"),
+        (["a", "--deb", "/dev/null"], "/dev/null: it is no file"),
     ],
 )
 def test_bad_input_is_one_line(
@@ -88,7 +90,9 @@ def test_an_environment_names_its_kernel_and_memory(image: str) -> None:
     assert fo.environment(f"{image}@qemu").boot == Boot()
     boot = fo.environment(f"{image}@qemu:kernel=rt,mem=1G").boot
     assert boot == Boot(kernel=LinuxKernel(name="rt"), memory_bytes=1 << 30)
-    with pytest.raises(EnvironmentRefused, match=r"@qemu:mem=1: mem=1: expected 256M or more"):
+    with pytest.raises(
+        EnvironmentRefused, match=r"@qemu:mem=1: mem=1: expected a whole number of M or G"
+    ):
         fo.environment(f"{image}@qemu:mem=1")
     with pytest.raises(EnvironmentRefused, match=r"bwrap takes nothing behind a colon"):
         fo.environment(f"{image}@bwrap:mem=1G")

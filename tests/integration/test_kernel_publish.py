@@ -30,6 +30,10 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     assert main(added) == 0
     (tmp_path / "root/usr/sbin").mkdir(parents=True)
     (tmp_path / "root/usr/sbin/init").write_text("#!/bin/sh\n")
+    (tmp_path / "root/usr/sbin/init").chmod(0o755)
+    (tmp_path / "root/sbin").symlink_to("usr/sbin")
+    (tmp_path / "root/usr/sbin/text").touch(0o644)
+    (tmp_path / "root/usr/sbin/gone").symlink_to("/lib/systemd/systemd")
     return squash("root", tmp_path / "node.sqfs")
 
 
@@ -100,17 +104,42 @@ def test_one_that_fails_leaves_what_was_there_and_one_that_was_killed_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert publish("--parameter", "before") == 0
-    (tmp_path / "boot/.a.killed").mkdir()
+    (tmp_path / "boot/.a.killed_1").mkdir()
+    (tmp_path / "boot/.a.b.killed_1").mkdir()  # of kernel a.b
     words = f"ulimit -f 2; exec {FLOWOS} kernel publish a node.sqfs --out boot"
     done = subprocess.run(["sh", "-c", words], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
     assert "File too large" in done.stderr
     assert len(done.stderr.splitlines()) == 1
-    assert {path.name for path in (tmp_path / "boot").iterdir()} == {"a", ".a.killed"}
+    assert {path.name for path in (tmp_path / "boot").iterdir()} == {
+        "a",
+        ".a.killed_1",
+        ".a.b.killed_1",
+    }
     assert "before" in (tmp_path / "boot/a/boot.ipxe").read_text()
     assert publish() == 0
-    killed = f"note: {tmp_path}/boot/.a.killed: of one that was killed, unless it runs now; remove"
-    assert killed in capsys.readouterr().out
+    killed = (
+        f"note: {tmp_path}/boot/.a.killed_1: of one that was killed, unless it runs now; remove"
+    )
+    said = capsys.readouterr().out
+    assert killed in said
+    assert ".a.b." not in said
+
+
+@pytest.mark.usefixtures("node")
+@pytest.mark.parametrize(
+    ("init", "why"),
+    [
+        ("/sbin/gone", "it has no /sbin/gone for a node to start"),
+        ("/sbin", "its /sbin (drwxr-xr-x) is no program that a node can start; --init names"),
+        ("/sbin/text", "its /sbin/text (-rw-r--r--) is no program that a node can start; --init"),
+    ],
+)
+def test_a_first_process_that_no_node_can_start_is_refused(
+    init: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert publish("--init", init, "--dry-run") != 0
+    assert f"image node.sqfs: {why}" in capsys.readouterr().err
 
 
 def test_what_no_node_could_boot_is_refused(

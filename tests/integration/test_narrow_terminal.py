@@ -14,7 +14,7 @@ import pytest
 
 from flowos.cli import main
 from flowos.report import read_json
-from tests.integration.test_report_command import PROBES, RECORDED, stored
+from tests.integration.test_report_command import PROBES, RECORDED, as_run, stored
 
 FLOWOS = Path(sys.executable).with_name("flowos")
 
@@ -61,6 +61,18 @@ def test_a_run_is_shown_in_lines_of_the_terminal_without_a_colour(
     assert sorted(" ".join(lines).split()) == sorted(plain.split())
     assert max(map(len, plain.splitlines())) > 90
     assert "\x1b" not in "".join(lines)
+
+
+def test_runs_that_are_alike_are_shown_in_lines_of_the_terminal(tmp_path: Path) -> None:
+    whole = read_json(RECORDED.read_text())
+    whole = replace(whole, samples=tuple(s for s in whole.samples if s.case.probe in PROBES))
+    runs = [as_run(whole, n, 1 + n / 1000) for n in range(1, 13)]
+    file = stored(runs, tmp_path / "runs.db")
+    alike = ("compare", "--axis")
+    for words in (("baseline", "--dry-run"), (*alike, "machine"), (*alike, "time")):
+        shown = on_terminal(40, *words, "--store", file)
+        assert len(shown) > 2
+        assert wider(shown, 40) == []
 
 
 def test_the_variable_columns_counts(store: Path) -> None:

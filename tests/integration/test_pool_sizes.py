@@ -21,6 +21,10 @@ def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FLOWOS_CONFIG", raising=False)
 
 
+EAST = 'region = "eastus"'
+OWN = ("[sizes.own]", "price = 2", "vcpus = 4")
+
+
 def settings(*lines: str, size: str = "Standard_HB120rs_v3") -> None:
     Path("flowos.toml").write_text("\n".join((POOL.format(size), *lines)))
 
@@ -38,11 +42,12 @@ def price_of(name: str) -> tuple[float | None, str]:
 @pytest.mark.parametrize(
     ("lines", "price"),
     [
-        ((), (3.6, "USD")),
+        ((EAST,), (3.6, "USD")),
         (('region = "japaneast"',), (756.9, "JPY")),
-        (("spot = true",), (0.396, "USD")),
+        ((EAST, "spot = true"), (0.396, "USD")),
+        (('region = "mars"', "price = {per_node_hour = 1.5}"), (1.5, "EUR")),
         (("price = {per_node_hour = 1.5}",), (1.5, "EUR")),
-        (("price = {}",), (3.6, "USD")),
+        ((EAST, "price = {}"), (3.6, "USD")),
         (('[sizes."Standard_HB120rs_v3"]', "price = 2", 'currency = "CHF"'), (2.0, "CHF")),
     ],
 )
@@ -51,6 +56,18 @@ def test_nodes_cost_what_their_size_does_unless_the_settings_say_it(
 ) -> None:
     settings(*lines)
     assert price_of("hb") == price
+
+
+@pytest.mark.parametrize("region", ["", EAST])
+def test_a_size_without_a_region_has_its_price_in_all(region: str) -> None:
+    settings(region, *OWN, size="own")
+    assert price_of("hb") == (2.0, "USD")
+
+
+def test_a_pool_with_a_price_of_its_own_shows_none_of_another_region() -> None:
+    settings("price = {per_node_hour = 1.5}")
+    line = flowos("pools").stdout.split("  size ")[1]
+    assert line.startswith("Standard_HB120rs_v3  azure  120 vCPUs  456 GiB  200 Gbit/s  (")
 
 
 def test_a_slice_costs_what_its_nodes_do() -> None:
@@ -67,9 +84,18 @@ def test_a_slice_costs_what_its_nodes_do() -> None:
     [
         ("Standard_HB120rs_v9", (), "size: no size 'Standard_HB120rs_v9'; the nearest is 'Stand"),
         ("Standard_HB120rs_v3", ('region = "mars"',), "region: Standard_HB120rs_v3 has no price i"),
+        (
+            "Standard_HB120rs_v3",
+            (),
+            "region: it is empty, and Standard_HB120rs_v3 costs more in some",
+        ),
         ("Standard_NC40ads_H100_v5", ("spot = true",), "spot: no spot price of Standard_NC40ads"),
         ("own", ("spot = true", "[sizes.own]", "price = 1"), "spot: no spot price of own is known"),
-        ("own", ('region = "x"', "[sizes.own]"), "region: own has no price in x; give price.per"),
+        (
+            "own",
+            ('region = "x"', "[sizes.own]", 'region = "y"'),
+            "region: own has no price in x; name one of y",
+        ),
     ],
 )
 def test_a_size_that_is_not_known_is_one_line(
@@ -83,7 +109,7 @@ def test_a_size_that_is_not_known_is_one_line(
 
 
 def test_what_a_size_promises_is_shown_beside_what_its_nodes_have() -> None:
-    settings()
+    settings(EAST)
     shown = flowos("pools").stdout
     assert (
         "size Standard_HB120rs_v3  azure  eastus  120 vCPUs  456 GiB  200 Gbit/s  3.6 USD" in shown

@@ -91,6 +91,8 @@ def test_a_flow_runs_on_a_pool_and_tells_what_it_waits_for() -> None:
         s.resize(3)
         assert len(s.nodes) == 3
         assert s.run(5, 6) == [11]
+        with pytest.raises(fo.SliceRefused, match=r"^plan: nodes of a pool choose each for itself"):
+            s.plan(1, 2)
     assert [(e.what, e.reason) for e in events] == [
         ("waiting", "Priority"),
         ("held", ""),

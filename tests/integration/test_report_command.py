@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyarrow.parquet import read_table
 
-from flowos.model import Case, MachineState, Run, Sample, UsageError
+from flowos.model import Case, MachineState, Run, Sample, StoreError, UsageError
 from flowos.operations.history import beside, rewritten
 from flowos.operations.history import book as stored_book
 from flowos.operations.side_by_side import imported, side_by_side_of
@@ -81,6 +81,8 @@ def test_a_report_of_another_store_stands_next_to_a_run(
     again = flowos("report", "last", "last", "--store", str(db), code=2).stderr
     assert "are the same run '2026-11-01-aaaaaa'" in again
     assert "of one run only" in flowos("report", "last", str(alice), "--parquet", code=2).stderr
+    for command in ("report", "baseline", "compare"):
+        assert "--out: it is empty" in flowos(command, "--out", "", code=2).stderr
 
 
 def test_alike_runs_of_one_machine_are_judged(book: Report, tmp_path: Path) -> None:
@@ -130,7 +132,7 @@ def test_all_tables_have_the_same_types_whatever_the_values_look_like(
     book: Report, tmp_path: Path
 ) -> None:
     schemas = []
-    for level in ("true", "NA", "2"):
+    for level in ("true", "NA", "2", "x" * (2 << 20), 'two\nlines, "quoted"\n'):
         case = Case("command", levels=(("command", level),))
         made = replace(book, measurements=(replace(book.measurements[0], case=case),))
         *_, file = rewritten(made, tmp_path, parquet=True)
@@ -139,6 +141,20 @@ def test_all_tables_have_the_same_types_whatever_the_values_look_like(
         assert table["median"].to_pylist() == [book.measurements[0].median]
         schemas.append(table.schema)
     assert schemas[1:] == schemas[:-1]
+
+
+def test_parquet_holds_many_levels_with_ends_of_lines(book: Report, tmp_path: Path) -> None:
+    levels = [f"{number}\n" * 100 for number in range(5000)]
+    first = book.measurements[0]
+    many = tuple(replace(first, case=Case("command", levels=(("command", x),))) for x in levels)
+    *_, file = rewritten(replace(book, measurements=many), tmp_path, parquet=True)
+    assert read_table(file)["command"].to_pylist() == levels
+
+
+def test_a_report_with_a_byte_order_mark_is_read(book: Report, tmp_path: Path) -> None:
+    file = tmp_path / "marked.json"
+    file.write_text(report_json(as_run(book, 1)), encoding="utf-8-sig")
+    assert imported(file).run.id == as_run(book, 1).run.id
 
 
 def test_a_report_is_imported_by_value(book: Report, tmp_path: Path) -> None:
@@ -156,7 +172,7 @@ def test_a_report_is_imported_by_value(book: Report, tmp_path: Path) -> None:
         ("", "no FlowOS report: Expecting value"),
         ("\0\1", "no FlowOS report: Expecting value"),
         ('{"format": "flowos-baseline"}', "no FlowOS report: it does not say"),
-        ('{"format": "flowos-report", "schema": 99}', "schema 99, this FlowOS reads 4"),
+        ('{"format": "flowos-report", "schema": 99}', "schema 99, this FlowOS reads 1, 2, 3, 4"),
     ],
 )
 def test_what_is_no_report_is_refused_with_its_name(text: str, said: str, tmp_path: Path) -> None:
@@ -231,6 +247,8 @@ def test_a_run_is_shown_among_those_of_its_kind(book: Report, tmp_path: Path) ->
     fewer = imported(written(alike[0], tmp_path / "in-store.json"))
     assert with_places(fewer, db).places == (), "a run is not among its others"
     assert with_places(own, str(tmp_path / "none.db")) == own
+    with pytest.raises(StoreError, match="store 'mistyped'"):
+        with_places(own, "mistyped")
     none = replace(own, headlines=())
     assert with_places(none, db) is none
 

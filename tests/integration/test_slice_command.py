@@ -218,6 +218,8 @@ def test_a_slice_that_waits_is_not_freed_where_no_job_waits_for_it(home: Home) -
         time.sleep(0.01)
     waits = home.all()[0]
     assert waits["waits"][0]["reason"] == "0 of 1 nodes are free"
+    would = home.say("free", waits["id"], "--dry-run")
+    assert would.endswith(", without a node yet: 1 node of pool slow\n")
     said = home.say("free", waits["id"], code=1)
     assert f"its program (pid {program.pid} on" in said
     assert "waits for nodes: interrupt it" in said
@@ -233,6 +235,17 @@ def test_lines_of_a_record_that_are_no_slice_are_passed_over(home: Home) -> None
     with record.open("ab") as file:
         file.write(b"\n".join((*BAD_LINES, b"")))
     assert [each["id"] for each in home.all()] == [found["id"]]
+
+
+@pytest.mark.parametrize("asked", [1e300, float("inf"), float("nan"), -1e300])
+def test_a_slice_of_a_time_that_does_not_exist_is_shown(home: Home, asked: float) -> None:
+    home.start(HOLDS)
+    (record,) = home.data.rglob("p-*.jsonl")
+    found = json.loads(record.read_text().splitlines()[0])
+    with record.open("a") as file:
+        file.write(json.dumps({**found, "id": "old-1", "asked": asked}) + "\n")
+    for words in (("ls",), ("ls", "--json"), ("show", "old-1"), ("log", "old-1")):
+        assert home.say(*words)
 
 
 @pytest.mark.parametrize("words", [("slice", "free"), ("slice", "attach"), ("why",)])

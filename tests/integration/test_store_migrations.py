@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from flowos.model import Ask, Process, SliceRecord, StoreError
+from flowos.operations.stored_runs import removed
 from flowos.store import ImageRecord, open_store
 
 DATABASES = Path(__file__).parents[1] / "data/store"
@@ -130,8 +131,14 @@ def test_a_damaged_row_is_named_not_a_traceback(tmp_path: Path) -> None:
         with sqlite3.connect(file) as raw:
             raw.execute("UPDATE flowos_runs SET body = '{\"id\": 7}'")
         raw.close()
-        with pytest.raises(StoreError, match=r"holds what cannot be read: run"):
+        with pytest.raises(StoreError, match=r"cannot be read: run (\S+): .*flowos rm \1'"):
             store.run("last")
+        with pytest.raises(StoreError, match=r"cannot be read: run (\S+): .*flowos rm \1'"):
+            store.runs()
+    (gone,) = removed(("last",), str(file))
+    with open_store(str(file)) as store:
+        assert gone.id not in store.counts()
+        assert store.sizes()[0] == 1
 
 
 @pytest.mark.parametrize(

@@ -59,15 +59,16 @@ def test_each_suite_says_of_each_figure_what_will_run_or_why_not(flowos: Flowos,
         (("--suite", "abc", "--pool", "local"), "no suite is called 'abc'"),
         (("--suite", "fic", "--pool", "local", "--deployments", "2"), "--deployments and --betwee"),
         (("--suite", "fic", "--nodes", "2"), "--nodes and --between are of a pool: give --pool"),
-        (("--suite", "fic", "--minutes", "0"), "--minutes 0.0: give a finite number above 0"),
-        (("--minutes", "1e400"), "--minutes inf: give a finite number above 0"),
-        (("--minutes", "1e308"), "--minutes 1e+308: give a finite number above 0"),
-        (("--minutes", "nan"), "--minutes nan: give a finite number above 0"),
+        (("--suite", "fic", "--minutes", "0"), "--minutes 0.0: give a number above 0 and below"),
+        (("--minutes", "1e400"), "--minutes inf: give a number above 0 and below 1e+300"),
+        (("--minutes", "1e308"), "--minutes 1e+308: give a number above 0 and below 1e+300"),
+        (("--minutes", "nan"), "--minutes nan: give a number above 0 and below 1e+300"),
         (("--pool", "local", "--between", "inf"), "inf: give seconds, from 0 to below 1e6"),
         (("--only", "straem"), "; did you mean 'stream'?"),
         (("--suite", "abcx"), "; did you mean 'abci'?"),
         (("--suite", "fic", "--only", "tabel 2"), "; did you mean 'table 2'?"),
         (("--suite", "aaic", "--env", "no/such.sqfs"), "no/such.sqfs"),
+        (("--out", ""), "argument --out: it is empty: give one, or leave the option out"),
         (("--suite", "fic", "--out", "/proc/x"), "the report cannot be written to /proc/x"),
     ],
 )
@@ -129,6 +130,15 @@ def test_a_suite_that_was_killed_goes_on_where_it_was(
     assert "measured already" in said
     assert json.loads(again) == json.loads(out)
     assert len(_runs(tmp_path)) == 2
+
+
+def test_a_suite_that_measured_nothing_is_a_failure(
+    tiny: Callable[..., "subprocess.Popen[str]"],
+) -> None:
+    done = tiny("--minutes", "1e-9")
+    out, said = done.communicate()
+    assert not any(figure.get("measurements") for figure in json.loads(out)["figures"]), said
+    assert done.returncode == 1, said
 
 
 def test_a_suite_is_measured_on_nodes_of_a_pool_apart_from_that_of_this_machine(

@@ -1,6 +1,8 @@
 """Which runs of a store a suite goes on from."""
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path, PurePath
 
@@ -14,6 +16,7 @@ from flowos.model import (
     MeasurementRequest,
     Run,
     Sample,
+    StoreError,
     SuiteStep,
 )
 from flowos.operations._suite_runs import begun
@@ -78,6 +81,17 @@ def test_nothing_was_begun_without_a_store_or_with_runs_of_no_suite(url: str, ke
     keep(replace(run_of("r", "mpi"), request=ASKED), "mpi")
     keep(run_of("q", "mpi", suite="fic"), "mpi")
     assert found(url) is None
+
+
+def test_a_store_that_cannot_be_read_is_no_reason_to_begin_anew(url: str, keep: Keep) -> None:
+    keep(run_of("r", "mpi"), "mpi")
+    with closing(sqlite3.connect(url)) as raw:
+        raw.execute("UPDATE flowos_runs SET body = '{\"newer\": 1}'")
+        raw.commit()
+    with pytest.raises(StoreError, match="run r: "):
+        found(url)
+    with pytest.raises(StoreError, match="store 'mistyped'"):
+        found("mistyped")
 
 
 def test_runs_that_ended_by_themselves_with_numbers_of_their_probe_count(

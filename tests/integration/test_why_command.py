@@ -136,6 +136,18 @@ def test_a_task_that_needs_more_than_is_free_says_which_tasks_have_it(
     assert "big" in why.partition("tasks that run: ")[2]
 
 
+def test_a_slice_that_is_over_hides_no_task_of_its_name(start: Start, flowos: Flowos) -> None:
+    start("""
+        fo.slice(pool="slow").free()
+        s = fo.slice(flow, fuse="none")
+        run = s.submit(1)
+        print("ready", flush=True)
+        run.result()
+    """)
+    comes(lambda: tasks(flowos, "slow"), [("slow", "runs", "", 1)])
+    assert "it is over: freed" in flowos("why", "slow-").stdout
+
+
 def test_slices_say_why_they_wait_or_that_they_do_not(start: Start, flowos: Flowos) -> None:
     start("""
         import threading

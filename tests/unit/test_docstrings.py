@@ -33,7 +33,7 @@ OF_THE_ROOMS = {
     HeldSlice: "begin_anew free_for happened held is_over opened queued",
     Info: "residual_in_words",
     Kernel: "checked_extents fusable",
-    Result: "failed interrupted",
+    Result: "failed interrupted lost",
 }
 """What they ask each other, and no person asks."""
 

@@ -1,7 +1,6 @@
 """Commands of the person, to be measured: after -- of `measure`, by --command of `compare`."""
 
 import argparse
-import math
 import shlex
 from pathlib import Path
 
@@ -19,6 +18,7 @@ NAMES_PROBES: tuple[tuple[str, object], ...] = (
     ("suite", None),
 )
 """Options of `measure` that are of its own probes, and what they are by default."""
+_MOST_MINUTES = 1e300
 
 
 def add_command(command: argparse.ArgumentParser) -> None:
@@ -112,11 +112,11 @@ def without_commands(args: argparse.Namespace) -> None:
 
 
 def seconds_of(minutes: float | None) -> float | None:
-    """Raises UsageError unless it is above 0 and finite, or was not given."""
+    """Raises UsageError unless it is above 0 and below the most, or was not given."""
     if minutes is None:
         return None
-    if not 0 < 60 * minutes < math.inf:
-        raise UsageError(f"--minutes {minutes}: give a finite number above 0")
+    if not 0 < minutes < _MOST_MINUTES:
+        raise UsageError(f"--minutes {minutes}: give a number above 0 and below {_MOST_MINUTES:g}")
     return 60 * minutes
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from flowos.cli._output import print_json
+from flowos.cli._output import print_folded, print_json
 from flowos.model import UsageError
 
 AXES = ("machine", "time")
@@ -23,7 +23,7 @@ def _slow(args: argparse.Namespace, only: tuple[str, ...]) -> int:
 
     error = args.error or SLOW_ERROR
     found = slow_among(args.run_ids, args.store, limit=args.limit, only=only, error=error)
-    print_json(found) if args.json else print(slow_text(found, error), end="")
+    print_json(found) if args.json else print_folded(slow_text(found, error), end="")
     return int(bool(found.slow))
 
 
@@ -37,5 +37,5 @@ def _changes(args: argparse.Namespace, only: tuple[str, ...]) -> int:
     if args.json:
         print_json(found)
     else:
-        print(changes_text(found.machine, found.runs, found.numbers, error), end="")
+        print_folded(changes_text(found.machine, found.runs, found.numbers, error), end="")
     return int(found.worse)

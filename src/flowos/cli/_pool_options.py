@@ -2,13 +2,14 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from flowos.cli._interrupts import how_ended
 from flowos.cli._live import live_of
 from flowos.cli._output import print_folded, print_json
 from flowos.cli._shared import number, positive
-from flowos.model import Baseline, MeasurementRequest, UsageError
+from flowos.model import Baseline, MeasurementRequest, Run, UsageError
 
 if TYPE_CHECKING:
     from flowos.operations.deployments import DeploymentRequest
@@ -112,5 +113,13 @@ def run_deployments(
     if found.page is not None:
         print(f"written: {found.page}", file=sys.stderr)
     if not found.spreads:
-        return _EXIT_NOTHING
-    return how_ended()[0] if found.interrupted else 0
+        _say_unmeasured(found.runs)
+    if found.interrupted:
+        return how_ended()[0]
+    return _EXIT_NOTHING if found.unfinished or not found.spreads else 0
+
+
+def _say_unmeasured(runs: Sequence[Run]) -> None:
+    for run in runs:
+        for name, why in dict.fromkeys((case.probe, why.reason) for case, why in run.unmeasured):
+            print(f"{name} was not measured: {why}; flowos show {run.id}", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from flowos.cli._commands import COMMANDS
@@ -29,6 +30,12 @@ class CommandParser(argparse.ArgumentParser):
             near = _nearest(options, list(self._option_string_actions))
             self.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
         return found, unknown
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """Of --x=-- argparse makes an empty list, which no command expects."""
+        if action.option_strings and arg_strings == ["--"]:
+            raise argparse.ArgumentError(action, "expected a value, given --")
+        return super()._get_values(action, arg_strings)
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         """There are too many commands to list them all in a line."""
@@ -137,6 +144,11 @@ def _given(word: str) -> str:
     if not word:
         raise argparse.ArgumentTypeError("it is empty: give one, or leave the option out")
     return word
+
+
+def given_path(word: str) -> Path:
+    """For argparse. An empty word would be the current folder."""
+    return Path(_given(word))
 
 
 def add_json(command: argparse.ArgumentParser) -> None:

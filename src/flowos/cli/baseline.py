@@ -4,10 +4,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from flowos.cli._output import print_json
+from flowos.cli._output import print_folded, print_json
 from flowos.cli._shared import (
     add_json,
     add_store,
+    given_path,
     positive,
     probe_names,
     share_of_1,
@@ -38,7 +39,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     command.add_argument(
         "--out",
-        type=Path,
+        type=given_path,
         default=Path("baseline.json"),
         metavar="FILE",
         help="where to write it (default baseline.json)",
@@ -88,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     )
     if not args.dry_run:
         write_baseline(baseline, args.out)
-    print_json(baseline) if args.json else print(baseline_text(baseline), end="")
+    print_json(baseline) if args.json else print_folded(baseline_text(baseline), end="")
     if not args.dry_run:
         print(f"written: {args.out}", file=sys.stderr)
     return 0

@@ -172,7 +172,9 @@ def _line(action: "CloudAction") -> str:
     says = {
         "create": f"machine {action.vm or action.why} made{took}",
         "end": f"machine {action.vm} ended{took}: {action.why}",
-        "keep": f"machine {action.vm} runs on: {action.why}",
+        "keep": f"machine {action.vm} runs on: {action.why}"
+        if action.vm
+        else f"it is not known whether a machine runs: {action.why}",
         "refuse": f"no machine: {action.why}",
         "back": f"given back to Slurm: {action.why}",
     }

@@ -20,6 +20,7 @@ from flowos.cli._output import print_folded, print_json, show_plan, text_width
 from flowos.cli._shared import (
     add_json,
     add_store,
+    given_path,
     number,
     positive,
     probe_names,
@@ -84,7 +85,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     command.add_argument(
         "--out",
-        type=Path,
+        type=given_path,
         metavar="DIR",
         help="with --axis deployment, or --command: write it as a page into this folder, too",
     )

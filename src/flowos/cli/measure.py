@@ -20,7 +20,7 @@ from flowos.cli._pool_options import (
     deployment_of,
     run_deployments,
 )
-from flowos.cli._shared import add_json, add_store, number, probe_names, top_command
+from flowos.cli._shared import add_json, add_store, given_path, number, probe_names, top_command
 from flowos.cli._suite_options import add_suite, check_suite, run_suite
 from flowos.model import (
     Baseline,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _EXIT_NOTHING, _EXIT_NOT_KEPT = 1, 3
 _CODES = """
   0    measured, kept and written
-  1    nothing was measured, or a command of yours failed
+  1    nothing was measured, a command of yours failed, or nodes of a pool were refused or lost
   2    called wrongly
   3    measured and shown, but not kept in the store or not written as a report
   130  interrupted (143 by SIGTERM, 129 by SIGHUP); what was measured until then is shown, kept and
@@ -98,7 +98,7 @@ def _probes(environments: int = 1) -> list[str]:
 def _add_places(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--out",
-        type=Path,
+        type=given_path,
         default=Path("flowos-report"),
         metavar="DIR",
         help="folder of the report",

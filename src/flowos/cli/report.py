@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from flowos.cli._output import print_json
-from flowos.cli._shared import add_json, add_store, top_command
+from flowos.cli._shared import add_json, add_store, given_path, top_command
 from flowos.model import UsageError
 
 
@@ -24,7 +24,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         " of several: a page on which they stand side by side, each compared with the first",
     )
     command.add_argument(
-        "--out", type=Path, default=Path("flowos-report"), metavar="DIR", help="folder to write to"
+        "--out",
+        type=given_path,
+        default=Path("flowos-report"),
+        metavar="DIR",
+        help="folder to write to",
     )
     command.add_argument(
         "--parquet", action="store_true", help="also its table of numbers as report.parquet"

@@ -20,14 +20,13 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def run(args: argparse.Namespace) -> int:
     """All the runs named are deleted, or, where one of them is not there, none."""
-    from flowos.cli.list import plain
     from flowos.operations import stored_runs
 
     gone = stored_runs.removed(tuple(args.run_ids), args.store, dry_run=args.dry_run)
     if args.json:
-        print_json([plain(listed) for listed in gone])
+        print_json(gone)
         return 0
     done = "would delete" if args.dry_run else "deleted"
-    for listed in gone:
-        print(f"{done} {listed.run.id}  {listed.run.host}  {listed.samples} samples")
+    for each in gone:
+        print(f"{done} {each.id}  {each.host}  {each.samples} samples")
     return 0

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _NEWEST = 20
 """So many slices are listed without --limit."""
+_LAST_SECOND = 1e11
+"""Whatever a record says is shown as a time that there is."""
 
 
 def add(commands: "Commands") -> None:
@@ -170,7 +172,8 @@ def _freed(done: "FreedSlice") -> str:
         return f"{found.id} is over already: {_ended(found)}"
     whose = f"of {done.process}" if done.process else "whose program is gone"
     did = "would free" if done.did == "would free" else "freed"
-    return f"{did} {found.id} {whose}: {_what(found)}"
+    waits = ", without a node yet" * (not found.nodes)
+    return f"{did} {found.id} {whose}{waits}: {_what(found)}"
 
 
 def line_of(found: "SliceRecord") -> str:
@@ -257,8 +260,9 @@ def _seconds(seconds: float) -> str:
 
 
 def _clock(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S")
+    return _iso(at)[11:19]
 
 
 def _iso(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    moment = datetime.fromtimestamp(min(max(0.0, at), _LAST_SECOND), UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"

@@ -12,8 +12,9 @@ from flowos.model import Ask, Cancelled, SliceFreed
 class ElasticHold:
     """What is held is a new lease each time that it was none before.
 
-    ask: of a node; its `seconds` are those of all leases together, from the first one on. on_free:
-    called when it is freed. said: by the pool, why the nodes do not come that are waited for.
+    ask: of a node; its `seconds` are those of all leases together, from the first one on. most: so
+    many at a time. on_free: called when it is freed. said: by the pool, why the nodes do not come
+    that are waited for.
     Methods may be called from any thread, and one at a time has its way.
     """
 
@@ -21,10 +22,11 @@ class ElasticHold:
         self,
         provider: Provider,
         ask: Ask,
+        most: int,
         on_event: OnHoldEvent,
         on_free: Callable[[], None],
     ) -> None:
-        self._provider, self._ask, self._on_event = provider, ask, on_event
+        self._provider, self._ask, self._most, self._on_event = provider, ask, most, on_event
         self._on_free = on_free
         self._changing = threading.Lock()
         self._cancel = CancelToken()
@@ -55,7 +57,8 @@ class ElasticHold:
                 raise Cancelled("the slice was freed")
             now = self._now()
             if now is not None and now.nodes:
-                return self._provider.resize(now, len(now.nodes) + count, cancel, self._hear)
+                nodes = min(len(now.nodes) + count, self._most)
+                return self._provider.resize(now, nodes, cancel, self._hear)
             if now is not None:  # its last node was lost
                 self._provider.free(now)
             held = self._provider.hold(self._next(count), self._tell, cancel)

@@ -1,12 +1,12 @@
 """A slice of a pool for one flow."""
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Literal, NoReturn, overload
 
 from flowos.engine._held_slice import HeldSlice
 from flowos.engine.flow._freed import Freed
 from flowos.engine.flow._slice import OnError
-from flowos.model import Flow, RunResult
+from flowos.model import Flow, RunResult, SliceRefused
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -73,6 +73,12 @@ class FlowSlice(Freed):
     ) -> Iterator[list[object]] | Iterator[RunResult]:
         """Results of one run per item, in order, over all nodes. See `Slice.map`."""
         return self._held.map(self.flow, values, ahead=ahead, on_error=on_error)
+
+    def plan(self, /, *_: object, **__: object) -> NoReturn:
+        """Raises SliceRefused: see `Slice.plan` for a slice of this machine."""
+        raise SliceRefused(
+            "plan: nodes of a pool choose each for itself; ask a slice without pool="
+        )
 
     def guest(self, name: str) -> "Guest":
         """Start another framework's own cluster on the nodes. See `HeldSlice.guest`."""

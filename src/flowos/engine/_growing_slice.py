@@ -69,7 +69,8 @@ class GrowingSlice(HeldSlice):
 
     def _begin(self, ask: Ask) -> Callable[[], None]:
         self._room = threading.Condition(self._lock)
-        self._hold = ElasticHold(self._provider, ask, weakly(self.happened), self._wake.set)
+        words = (self._bounds.most, weakly(self.happened), self._wake.set)
+        self._hold = ElasticHold(self._provider, ask, *words)
         if self._bounds.least:
             self._adopt(self._hold.more(self._bounds.least, CancelToken()))
         return self._hold.free

@@ -255,6 +255,7 @@ class HeldSlice(HeldRuns):
         options = self._options
         guest = start_guest(self, name, self._here(), cores=options.cores, env=options.env)
         self._guests.add(guest)
+        self._here()  # it may have ended meanwhile, and its guests with it
         return guest
 
     def resize(self, nodes: int) -> None:
@@ -289,7 +290,6 @@ class HeldSlice(HeldRuns):
         """
         if not self._has_lease:
             raise SliceRefused(f"slice {self._held.id} has no lease: give lease_seconds")
-        self._free_guests()
         self._end(left_to_lease)
         if self._ending.detach():
             self._provider.leave(self._held)
@@ -302,12 +302,7 @@ class HeldSlice(HeldRuns):
         """The same, for a reason that runs which this ends are given."""
         self._free(partial(freed_for, self._held.id, why))
 
-    def _free_guests(self) -> None:
-        for guest in tuple(self._guests):
-            guest.free()
-
     def _free(self, error: Callable[[], FlowosError]) -> None:
-        self._free_guests()
         self._end(error)
         if self._ending.detach():
             self._give_up()
@@ -384,10 +379,16 @@ class HeldSlice(HeldRuns):
             self._over = self._over or error
         self._slices.end(error)
         self._close_but((), error)
+        self._end_guests(tuple(self._guests), error)
+
+    def _end_guests(self, guests: Iterable["Guest"], error: Callable[[], FlowosError]) -> None:
+        for guest in guests:
+            guest.end(str(error()))
 
     def _close(self, node: Node, error: Callable[[], FlowosError]) -> None:
         """End what is open on a node."""
         self._warm.left(node)
+        self._end_guests([each for each in tuple(self._guests) if each.has_head_on(node)], error)
         for each in self._slices.close(node, error):
             notes = each.notes
             with self._lock:

@@ -70,39 +70,39 @@ class Leases:
 
     def now(self, held: Held) -> Held:
         """As it is now. Raises SliceRefused if it is not held any more."""
-        found = self.find(held.id)
-        if isinstance(found, Lost):
-            raise SliceRefused(f"slice {held.id}: {found.reason}")
-        return found
+        with self._lock:
+            return self._lease(held).held
 
     def find(self, id: str) -> Held | Lost:
         with self._lock:
             lease = self._leases.get(id)
-            if lease is not None:
-                return lease.held
-        return Lost(self._over.get(id, f"pool {self._pool.name} holds nothing of this name here"))
+            return Lost(self._why_over(id)) if lease is None else lease.held
 
-    def change(self, held: Held, nodes: tuple[Node, ...]) -> Held:
-        """Under the same id, and until the same end."""
-        with self._lock:
-            lease = self._leases.get(held.id)
-            if lease is not None:
-                lease.held = replace(lease.held, nodes=nodes)
-        if lease is None:  # it ended while more was waited for
-            self._give_back(nodes)
-            raise SliceRefused(f"slice {held.id}: {self._over.get(held.id, 'it is over')}")
+    def add(self, held: Held, more: tuple[Node, ...]) -> Held:
+        """Also hold these, under the same id and until the same end."""
+        try:
+            with self._lock:
+                lease = self._lease(held)
+                lease.held = replace(lease.held, nodes=(*lease.held.nodes, *more))
+        except SliceRefused:  # it ended while they were waited for
+            self._give_back(more)
+            raise
         self._tell(lease, HoldEvent(what="resized"))
         return lease.held
 
     def give_back(self, held: Held, names: Collection[str]) -> Held:
         """See `Provider.give_back`."""
-        now = self.now(held)
-        left = tuple(node for node in now.nodes if node.name not in names)
-        if not left:
-            raise SliceRefused(f"slice {held.id}: none of its nodes would be left; free it instead")
-        changed = self.change(now, left)
-        self._give_back([node for node in now.nodes if node not in left])
-        return changed
+        with self._lock:
+            lease = self._lease(held)
+            before = lease.held.nodes
+            left = tuple(node for node in before if node.name not in names)
+            if not left:
+                none = "none of its nodes would be left; free it instead"
+                raise SliceRefused(f"slice {held.id}: {none}")
+            lease.held = replace(lease.held, nodes=left)
+        self._tell(lease, HoldEvent(what="resized"))
+        self._give_back([node for node in before if node not in left])
+        return lease.held
 
     def lose(self, held: Held, name: str, reason: str) -> None:
         """One of its nodes is gone, and does not come back."""
@@ -121,6 +121,15 @@ class Leases:
 
     def free(self, held: Held) -> None:
         self._remove(held, "it was freed", None)
+
+    def _lease(self, held: Held) -> _Lease:
+        """Under the lock. Raises SliceRefused if it is not held any more."""
+        if held.id not in self._leases:
+            raise SliceRefused(f"slice {held.id}: {self._why_over(held.id)}")
+        return self._leases[held.id]
+
+    def _why_over(self, id: str) -> str:
+        return self._over.get(id, f"pool {self._pool.name} holds nothing of this name here")
 
     def _remove(self, held: Held, why: str, event: HoldEvent | None) -> None:
         with self._lock:

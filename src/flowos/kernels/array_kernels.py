@@ -134,7 +134,7 @@ def _limits(values: Any, bins: int, given: Any) -> tuple[float, float]:
 def _pair(given: Any) -> tuple[float, float]:
     try:
         low, high = map(float, given)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(f"histogram: range is (low, high), given {given!r:.60}") from None
     return low, high
 

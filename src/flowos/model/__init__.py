@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from flowos._lazy import lazily
 
 _PARTS = {
-    "_baseline": "Baseline BaselineNumber MachineKind",
+    "_baseline": "Baseline BaselineNumber MachineKind UnjudgedNumber",
     "_boot": "read_boot",
     "_bodies": "Captured Command Either Gang In NativeCode Out PortSpec Python Word engine_of",
     "_cloud": (
@@ -26,7 +26,7 @@ _PARTS = {
     "_engine_plan": "HOST ChosenEngines EnginePlan PlannedCopy PlannedTask SiteNote",
     "_errors": (
         "Cancelled CloudError DeviceError EngineMissing EnvironmentRefused FeedError "
-        "FlowosError LaunchFailed MeasureError NoRetry RoundLimitExceeded SampleError "
+        "FlowosError LaunchFailed MeasureError NoRetry NoStoreError RoundLimitExceeded SampleError "
         "SettingsError SliceFreed SliceRefused SolveError StoreError TaskFailed "
         "TimeLimitExceeded UsageError ValueRefused WiringError WorkerLost"
     ),
@@ -74,9 +74,7 @@ _PARTS = {
         "language_of misses_c_abi quoted_words"
     ),
     "_streams": "CYCLES_A_BEAT HdlDesign HdlStream LEAST_CYCLES STREAM_DTYPES streams_of",
-    "_suite": (
-        "FigurePart Paper PaperFigure PaperSuite PublishedMachine PublishedNumber SuiteStep"
-    ),
+    "_suite": "FigurePart Paper PaperFigure PaperSuite PublishedMachine PublishedNumber SuiteStep",
     "_task_log": "LoggedTask SliceLog",
     "_vm_size": "Promise VmSize",
     "_waiting_task": "WaitingTask",
@@ -89,6 +87,7 @@ if TYPE_CHECKING:
         Baseline as Baseline,
         BaselineNumber as BaselineNumber,
         MachineKind as MachineKind,
+        UnjudgedNumber as UnjudgedNumber,
     )
     from flowos.model._boot import read_boot as read_boot
     from flowos.model._bodies import (
@@ -174,6 +173,7 @@ if TYPE_CHECKING:
         LaunchFailed as LaunchFailed,
         MeasureError as MeasureError,
         NoRetry as NoRetry,
+        NoStoreError as NoStoreError,
         RoundLimitExceeded as RoundLimitExceeded,
         SampleError as SampleError,
         SettingsError as SettingsError,

@@ -9,14 +9,20 @@ from flowos.model._samples import Binary, Case, Effort
 
 @dataclass(frozen=True, kw_only=True)
 class MachineKind:
-    """Machines that are expected to give the same numbers. cpus: that may be used."""
+    """Machines that are expected to give the same numbers. cpus: that may be used, quota_cpus: of
+    which a control group gives this much time."""
 
     processor: str
     cpus: int
     architecture: str
+    quota_cpus: float | None = None
+    gpus: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.processor}, {self.cpus} cpus, {self.architecture}"
+        words = [self.processor, f"{self.cpus} cpus", self.architecture]
+        if self.quota_cpus is not None:
+            words.append(f"a quota of {self.quota_cpus:g} cpus")
+        return ", ".join((*words, *self.gpus))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +57,14 @@ class BaselineNumber:
 
 
 @dataclass(frozen=True, kw_only=True)
+class UnjudgedNumber:
+    """A number that is not above 0 in a run, so that it has no ratio to that of others."""
+
+    case: Case
+    metric: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Baseline:
     """What runs of a kind of machine gave. Its numbers lie in the order of the probes.
 
@@ -58,7 +72,7 @@ class Baseline:
     binary, matrix, commands, ignore_failure: of these runs, and of those that are checked. scratch:
     the folder on the storage that was measured; None if none was. error: how often a check of a
     machine that is as these says of any number that it is worse. max_tolerance: a number with more
-    can be found worse, but does not pass.
+    can be found worse, but does not pass. unjudged: what the runs have and a check cannot judge.
     """
 
     kind: MachineKind
@@ -78,3 +92,4 @@ class Baseline:
     error: float
     max_tolerance: float
     numbers: tuple[BaselineNumber, ...]
+    unjudged: tuple[UnjudgedNumber, ...] = ()

@@ -12,9 +12,12 @@ _MIN_MEMORY_BYTES = 256 << 20
 
 def read_boot(words: str) -> Boot:
     """From kernel=NAME,mem=SIZE. Raises EnvironmentRefused for anything else."""
-    boot = Boot()
+    boot, given = Boot(), set[str]()
     for word in filter(None, words.split(",")):
         name, _, value = word.partition("=")
+        if name in given:
+            raise EnvironmentRefused(f"{word!r}: {name}= is given twice; leave one out")
+        given.add(name)
         if name == "kernel" and value:
             boot = replace(boot, kernel=LinuxKernel(name=value))
         elif name == "mem":
@@ -28,5 +31,7 @@ def _memory_bytes(text: str) -> int:
     found = re.fullmatch(r"([0-9]{1,6})([MG])", text)
     size = int(found[1]) * _SIZES[found[2]] if found else 0
     if size < _MIN_MEMORY_BYTES:
-        raise EnvironmentRefused(f"mem={text}: expected 256M or more, as 512M or 1G")
+        raise EnvironmentRefused(
+            f"mem={text}: expected a whole number of M or G, from 256M on, as 512M"
+        )
     return size

@@ -14,6 +14,8 @@ ActionKind = Literal["create", "end", "keep", "refuse", "back"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _TAG = re.compile(r"[^=]+=.*")
 _ANSWER = re.compile(r"(?:create|end|list): (?:hang|wait \d+(?:\.\d+)?|.*\S)")
+_ENDPOINT = re.compile(r"https?://[\w.-]+(?::(?P<port>\d{1,5}))?/?")
+_MAX_PORT = 65535
 _PATHS = ("user_data", "credentials", "log", "folder")
 _NEEDS: Mapping[str, tuple[str, ...]] = {
     "ec2": ("region", "image", "size"),
@@ -89,7 +91,10 @@ class Cloud:
     )
     log: str = field(
         default="",
-        metadata=_doc("file of what was done, a line of JSON each; in /var/tmp by default"),
+        metadata=_doc(
+            "file of what was done in the background, a line of JSON each, that of the first cloud "
+            "if nodes are of several; in /var/tmp by default"
+        ),
     )
     folder: str = field(default="", metadata=_doc("of a fake cloud: where its machines are kept"))
     answers: tuple[str, ...] = field(
@@ -124,8 +129,13 @@ class Cloud:
                 raise ValueError(f"answers: {answer!r}: expected create, end or list, `: ` and it")
         if self.security_groups and not self.subnet:
             raise ValueError("security_groups: they need a subnet")
-        if self.endpoint and not re.fullmatch(r"https?://[\w.-]+(?::\d{1,5})?/?", self.endpoint):
-            raise ValueError(f"endpoint: {self.endpoint!r}: expected http(s)://HOST[:PORT]")
+        if self.endpoint and not _is_endpoint(self.endpoint):
+            raise ValueError(f"endpoint: {self.endpoint!r}: expected http(s)://HOST[:1-65535]")
+
+
+def _is_endpoint(url: str) -> bool:
+    found = _ENDPOINT.fullmatch(url)
+    return found is not None and 0 < int(found["port"] or 1) <= _MAX_PORT
 
 
 def _check_text(name: str, value: str) -> None:

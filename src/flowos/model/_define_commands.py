@@ -11,8 +11,10 @@ from flowos.model._graph import Task
 from flowos.model._hints import port_type
 from flowos.model._launch import Needs
 from flowos.model._ports import File, PortType, any_, brief_repr, bytes_, int64, str_
+from flowos.model._source_code import counted
 from flowos.model._wiring import needs_of
 
+_FAMILIES = ("openmpi", "mpich", "mvapich", "intel", "other")
 _Named = str | tuple[str, PortType] | None
 
 
@@ -106,11 +108,14 @@ def gang(task: Task, *, mpi: str, mpirun: str = "") -> Task:
     >>> fo.gang(solver, mpi="openmpi")
     <task solver(n: int64) -> stdout: str_>
     """
-    if not isinstance(task.body, Command):
+    body = getattr(task, "body", None)
+    if not isinstance(body, Command):
         raise WiringError(f"gang: expected a task made by fo.command, given {task!r}")
+    if mpi not in _FAMILIES:
+        raise WiringError(f"gang: mpi={brief_repr(mpi)}; there is {counted(_FAMILIES)}")
     if task.needs.otherwise:
         raise WiringError(f"gang: task {task.name!r} needs {task.needs.words}; give one fo.Needs")
-    return replace(task, body=Gang(command=task.body, mpi=mpi, mpirun=mpirun))
+    return replace(task, body=Gang(command=body, mpi=mpi, mpirun=mpirun))
 
 
 def _words(argv: object) -> tuple[Word, ...]:

@@ -10,6 +10,8 @@ XVC = "xvc-client"
 """How openFPGALoader calls a Xilinx Virtual Cable: JTAG over TCP."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_OF_OTHERS = re.compile(r"cpu|gpu\d+(-mig\d+)?|opencl-.*")
+"""Names of devices that are found before those of flowos.toml, and would hide them."""
 _WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
 _BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _ADDRESS = re.compile(rf"{_BYTE}(?:\.{_BYTE}){{3}}:(\d{{1,5}})")
@@ -65,6 +67,8 @@ class Fpga:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise ValueError(f"name: {self.name!r}: expected letters, digits, _.- (not first)")
+        if _OF_OTHERS.fullmatch(self.name):
+            raise ValueError(f"name: {self.name!r}: a device that is found has it; choose another")
         for name in ("cable", "serial", "board"):
             value = getattr(self, name)
             if value and not _WORD.fullmatch(value):

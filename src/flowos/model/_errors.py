@@ -225,6 +225,10 @@ class StoreError(FlowosError):
     """Results could not be stored or read."""
 
 
+class NoStoreError(StoreError):
+    """A store that was named is not there."""
+
+
 class MeasureError(FlowosError):
     """The output of a measuring program cannot be read."""
 

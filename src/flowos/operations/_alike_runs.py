@@ -29,15 +29,19 @@ def alike_runs(
     refs: Sequence[str],
     url: str | None,
     *,
+    least: int,
     limit: int | None = None,
     only: Sequence[str] = (),
     one_machine: bool = False,
 ) -> AlikeRuns:
     """The runs of these ids; for one or none, all runs that are like it, or like the last one.
 
-    limit: the newest of those that were not given by id. only: what these probes measured. Raises
-    UsageError for runs that are not alike, StoreError for one that does not exist.
+    limit: the newest of those that were not given by id. least: how many are of use. only: what
+    these probes measured. Raises UsageError for a limit below `least` and for runs that are not
+    alike, StoreError for one that does not exist.
     """
+    if limit is not None and limit < least and len(refs) < 2:
+        raise UsageError(f"--limit {limit}: give {least} or more, as fewer runs cannot be judged")
     with open_store(url, make=False) as store:
         if len(refs) > 1:
             runs = _given(store, refs, one_machine=one_machine)
@@ -53,7 +57,11 @@ def alike_runs(
 
 def kind_of(facts: Facts) -> MachineKind:
     return MachineKind(
-        processor=facts.cpu_model, cpus=len(facts.allowed), architecture=facts.architecture
+        processor=facts.cpu_model,
+        cpus=len(facts.allowed),
+        architecture=facts.architecture,
+        quota_cpus=facts.quota_cpus,
+        gpus=facts.gpus,
     )
 
 
@@ -81,12 +89,12 @@ def _given(store: Store, refs: Sequence[str], *, one_machine: bool) -> list[Run]
 def _like(store: Store, wanted: Run, limit: int | None, *, one_machine: bool) -> list[Run]:
     alike = [
         run
-        for run in store.runs()
+        for run in sorted(store.runs()[::-1], key=lambda run: run.started)
         if run.ended
         and run.request.probes == wanted.request.probes
         and not list(differences(wanted, run, one_machine=one_machine))
     ]
-    return alike[:limit][::-1]
+    return alike[-(limit or 0) :]
 
 
 def differences(
@@ -110,7 +118,14 @@ def _described(run: Run, one_machine: bool) -> Iterator[tuple[str, object]]:
     yield "matrix", str(run.request.matrix or "")
     yield "folder on the storage", str(storage_in(run.request, run.request.probes) or "")
     yield "commands", "; ".join(map(shlex.join, run.request.commands))
+    yield "folder of commands", _folder_of(run.request)
     yield "--ignore-failure", "yes" * run.request.ignore_failure
+
+
+def _folder_of(request: MeasurementRequest) -> str:
+    """The folder of commands if it says which program one is, as it does of ./NAME; else ""."""
+    paths = [PurePath(argv[0]) for argv in request.commands if "/" in argv[0]]
+    return str(request.folder or "") if any(not p.is_absolute() for p in paths) else ""
 
 
 def storage_in(request: MeasurementRequest, probes: Sequence[str]) -> PurePath | None:

@@ -16,23 +16,24 @@ _AT_ONCE = 8
 _LOOK_SECONDS = 5.0
 
 
-def make_machines(share: CloudNodes, act: Acting) -> list[RefusedNode]:
-    """The nodes of a table that get no machine."""
+def make_machines(share: CloudNodes, act: Acting) -> tuple[list[RefusedNode], bool]:
+    """The nodes of a table that get no machine; and whether all others keep theirs."""
     try:
-        failed = _made(share, act)
+        failed, all_kept = _made(share, act)
     except FlowosError as error:
-        failed = dict.fromkeys(share.nodes, str(error))
+        failed, all_kept = dict.fromkeys(share.nodes, str(error)), True
     seconds = share.cloud.retry_seconds
-    return [RefusedNode(node=n, why=why, retry_seconds=seconds) for n, why in failed.items()]
+    refused = [RefusedNode(node=n, why=why, retry_seconds=seconds) for n, why in failed.items()]
+    return refused, all_kept
 
 
-def _made(share: CloudNodes, act: Acting) -> dict[str, str]:
-    """Nodes for which no machine could be made, and why."""
+def _made(share: CloudNodes, act: Acting) -> tuple[dict[str, str], bool]:
+    """Nodes for which no machine could be made, and why; and whether all others keep theirs."""
     cloud, machines = share.cloud, open_cloud(share.cloud)
     cluster, nonce = act.cluster(cloud), nonce_at(time.time(), token_hex(4))
     found = machines.existing(cluster)
     if isinstance(found, CloudRefusal):
-        return dict.fromkeys(share.nodes, f"{cloud.name}: {found}")
+        return dict.fromkeys(share.nodes, f"{cloud.name}: {found}"), True
     failed = {}
     for vm in left_over(share.nodes, found, nonce):
         if refusal := act.end(machines, vm, "left from before"):
@@ -44,11 +45,11 @@ def _made(share: CloudNodes, act: Acting) -> dict[str, str]:
     ]
     if act.dry_run:
         _say_orders(orders, cloud, act)
-        return failed
+        return failed, True
     made, refusals = _created(orders, machines, act)
-    if made:
-        _end_late(made, cluster, machines, act)
-    return failed | {node: f"{cloud.name}: {refusal}" for node, refusal in refusals.items()}
+    all_kept = not made or _end_late(made, cluster, machines, act)
+    failed |= {node: f"{cloud.name}: {refusal}" for node, refusal in refusals.items()}
+    return failed, all_kept
 
 
 def _say_orders(orders: list[VmOrder], cloud: Cloud, act: Acting) -> None:
@@ -86,8 +87,12 @@ def _created(
     return made, refusals
 
 
-def _end_late(made: list[Vm], cluster: str, machines: Machines, act: Acting) -> None:
-    """Of a request that took so long that Slurm has given up on it, or has made another one."""
+def _end_late(made: list[Vm], cluster: str, machines: Machines, act: Acting) -> bool:
+    """Of a request that took so long that Slurm has given up on it, or has made another one.
+
+    False if a node is left without a machine.
+    """
+    all_kept = True
     states = act.slurm.states()
     there = machines.existing(cluster)
     for vm in made:
@@ -96,6 +101,8 @@ def _end_late(made: list[Vm], cluster: str, machines: Machines, act: Acting) -> 
             act.end(machines, vm, "its node has a later one")
         elif state is not None and not state.owns_machine:
             act.end(machines, vm, "its node was powered down meanwhile")
+            all_kept = False
+    return all_kept
 
 
 class RefusedNodes:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from flowos.drivers.allocators.slurm_power import read_node_names
-from flowos.model import Cloud, SettingsError
-from flowos.operations.settings_file import load_settings, settings_names
+from flowos.model import Cloud, SettingsError, SliceRefused, read_layers
+from flowos.operations.settings_file import settings_layers, settings_names
 
 RETRY_SECONDS = 300.0
 """Where no table says it."""
@@ -29,10 +29,19 @@ class RefusedNode:
 
 
 def cloud_tables() -> tuple[Cloud, ...]:
-    """Raises SettingsError if there is none."""
-    clouds = load_settings().cloud
+    """Raises SettingsError if there is none, or one's nodes are no list, or two share a node.
+
+    What pools cost is not looked up: a mistake there keeps no machine running.
+    """
+    clouds = read_layers(settings_layers()).cloud
     if not clouds:
         raise SettingsError(f"{_file()}: it has no table [cloud.NAME]; see docs/cloud.md")
+    owners: dict[str, str] = {}
+    for cloud in clouds:
+        for node in _names(cloud):
+            owner = owners.setdefault(node, cloud.name)
+            if owner != cloud.name:
+                raise _wrong(cloud, f"{node} is in cloud.{owner} too; leave it in one of them")
     return clouds
 
 
@@ -54,7 +63,7 @@ def cloud_nodes(
     cloud: Cloud, clouds: tuple[Cloud, ...], only: Collection[str] | None = None
 ) -> Callable[[str], bool]:
     """Whether a node is of a table: the only one may leave out which it has."""
-    names = frozenset(read_node_names(cloud.nodes))
+    names = _names(cloud)
     of_all = len(clouds) == 1 and not names
     return lambda node: (of_all or node in names) and (only is None or node in only)
 
@@ -65,6 +74,17 @@ def stray_nodes(
     """Whether no table has a node any more: its machines are left in each cloud."""
     tables = [cloud_nodes(cloud, clouds) for cloud in clouds]
     return lambda node: not any(has(node) for has in tables) and (only is None or node in only)
+
+
+def _names(cloud: Cloud) -> frozenset[str]:
+    try:
+        return frozenset(read_node_names(cloud.nodes))
+    except SliceRefused as error:
+        raise _wrong(cloud, str(error).removeprefix("Slurm names nodes ")) from None
+
+
+def _wrong(cloud: Cloud, what: str) -> SettingsError:
+    return SettingsError(f"{_file()}: cloud.{cloud.name}.nodes: {what}")
 
 
 def _file() -> str:

@@ -20,7 +20,7 @@ def read_document(path: Path, noun: str, read: Callable[[str], T], *, max_bytes:
             text = file.read(max_bytes + 1)
         if len(text) > max_bytes:
             raise UsageError(f"this is no FlowOS {noun}: it is larger than {max_bytes >> 20} MiB")
-        return read(text.decode())
+        return read(text.decode("utf-8-sig"))  # some editors write a mark
     except OSError as error:
         raise UsageError(f"{noun} {path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -18,11 +18,12 @@ def held_nodes(
 
     Raises SliceRefused without nodes.
     """
-    with slice_(pool=pool, nodes=count, on_event=_on_waiting(on_progress)) as held:
+    gone: list[str] = []
+    with slice_(pool=pool, nodes=count, on_event=_heard(on_progress, gone)) as held:
         nodes = held.held.nodes
         names = _deployed(pool, [node.name for node in nodes])
         deployment = Deployment(of=of, number=number, pool=pool, nodes=names)
-        yield DeployedOn(node=nodes[0], deployment=deployment)
+        yield DeployedOn(node=nodes[0], deployment=deployment, gone=lambda: gone[0] if gone else "")
 
 
 def _deployed(pool: str, names: Sequence[str]) -> tuple[DeployedNode, ...]:
@@ -31,9 +32,16 @@ def _deployed(pool: str, names: Sequence[str]) -> tuple[DeployedNode, ...]:
     return tuple(DeployedNode(name=name) for name in names)
 
 
-def _on_waiting(on_progress: OnProgress) -> OnHoldEvent:
+def _heard(on_progress: OnProgress, gone: list[str]) -> OnHoldEvent:
+    """gone: gets what became of its nodes."""
+
     def heard(event: HoldEvent) -> None:
         if event.what in ("waiting", "booting"):
             on_progress(Progress(doing=f"waits for nodes: {event.reason}"))
+        elif event.what == "lost":
+            gone.append(f"node {event.node} was lost: {event.reason}")
+        elif event.what == "ended":
+            after = " " if event.reason.startswith("after ") else ": "
+            gone.append(f"its slice ended{after}{event.reason}")
 
     return heard

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from flowos.model import Facts, MeasurementRequest, Run, StoreError
+from flowos.model import Facts, MeasurementRequest, NoStoreError, Run
+from flowos.operations._alike_runs import kind_of
 from flowos.operations.history import book
 from flowos.operations.measure import TIME_WAS_OUT
 from flowos.report import Report
@@ -24,14 +25,15 @@ def begun(
     """The suite of this name that was begun last with this request; None if there is none.
 
     A run counts if it ended by itself and has numbers of its probe, on any machine of this kind:
-    the same processors and GPUs. pool: on nodes of it.
+    the same processors and GPUs. pool: on nodes of it. Raises StoreError if the store cannot be
+    read: what was measured before would be measured anew.
     """
     try:
         with open_store(url, make=False) as store:
             ours = list(_alike(store.runs(), suite, request, facts, pool))
         return _begun(ours, url) if ours else None
-    except StoreError:
-        return None  # a store that cannot be used is reported when it is written to
+    except NoStoreError:
+        return None
 
 
 def _begun(ours: list[tuple[Run, str]], url: str | None) -> BegunSuite:
@@ -62,12 +64,8 @@ def _alike(
         if run.request.nodes not in (1, request.nodes):
             continue
         asked = replace(run.request, suite=None, probes=(), nodes=request.nodes)
-        if asked == request and _kind(run.facts) == _kind(facts):
+        if asked == request and kind_of(run.facts) == kind_of(facts):
             yield run, step.of
-
-
-def _kind(facts: Facts) -> tuple[object, ...]:
-    return facts.architecture, facts.cpu_model, len(facts.allowed), facts.quota_cpus, facts.gpus
 
 
 def _is_whole(run: Run) -> bool:

@@ -26,7 +26,7 @@ from flowos.operations._alike_runs import alike_runs, kind_of, storage_in
 from flowos.operations._documents import read_document
 from flowos.operations._files import replaced
 from flowos.operations.history import book, numbers_of
-from flowos.plan import MIN_RUNS, BaselineCheck, baseline_numbers, checked
+from flowos.plan import MIN_RUNS, BaselineCheck, baseline_numbers, checked, unjudged_numbers
 from flowos.report import Report, baseline_json, junit, read_baseline_json
 
 _MAX_BYTES = 1 << 26
@@ -45,7 +45,7 @@ def baseline_of(
 
     Raises UsageError for fewer than two runs, or if no number is in two of them.
     """
-    found = alike_runs(refs, url, limit=limit, only=only)
+    found = alike_runs(refs, url, least=MIN_RUNS, limit=limit, only=only)
     if len(found.runs) < MIN_RUNS:
         raise UsageError(
             f"there is one run like {found.runs[0].id}: the spread between runs is not known;"
@@ -55,7 +55,9 @@ def baseline_of(
         )
     numbers = baseline_numbers(found.measured, error=error)
     if not numbers:
-        raise UsageError(f"no number is in two of the {len(found.runs)} runs")
+        raise UsageError(
+            f"no number is in two of the {len(found.runs)} runs, and above 0 in all that have it"
+        )
     first = found.runs[0]
     probes = tuple(dict.fromkeys(number.probe for number in numbers))
     return Baseline(
@@ -76,6 +78,7 @@ def baseline_of(
         error=error,
         max_tolerance=max_tolerance,
         numbers=numbers,
+        unjudged=unjudged_numbers(found.measured),
     )
 
 

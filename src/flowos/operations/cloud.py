@@ -6,6 +6,8 @@ could not, or left when it was ended.
 """
 
 import time
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from flowos.drivers.allocators.slurm_power import read_node_names
 from flowos.engine import Machines, now, open_cloud, utc_of
@@ -29,6 +31,7 @@ from flowos.operations._cloud_tables import (
 )
 from flowos.plan import ORPHAN_SECONDS, left_over, nonce_at, orphans, without_machine
 
+_T = TypeVar("_T")
 _LATEST = "~"
 """Sorts behind what is random in a nonce."""
 
@@ -48,9 +51,10 @@ def resume(hosts: str, on_action: OnAction, *, dry_run: bool = False) -> bool:
         refused.add(each, now() - since)
     all_made = not without
     for share in shares:
-        for each in make_machines(share, act):
+        failed, all_kept = make_machines(share, act)
+        for each in failed:
             refused.add(each, now() - since)
-            all_made = False
+        all_made = all_made and all_kept and not failed
     refused.await_return()
     return all_made
 
@@ -63,10 +67,10 @@ def suspend(hosts: str, on_action: OnAction, *, dry_run: bool = False) -> bool:
     nonce = nonce_at(time.time(), _LATEST)
     act = Acting(on_action, dry_run=dry_run)
     shares, without = by_table(read_node_names(hosts))
-    ended = [_suspended(share, nonce, act) for share in shares]
+    ended = _all_done(lambda share: _suspended(share, nonce, act), shares)
     for each in without:
         raise CloudError(each.why)
-    return all(ended)
+    return ended
 
 
 def _suspended(share: CloudNodes, nonce: str, act: Acting) -> bool:
@@ -92,7 +96,20 @@ def reconcile(
     act = Acting(on_action, dry_run=dry_run)
     clouds = cloud_tables()
     only = frozenset(read_node_names(hosts)) if hosts else None
-    return all([_reconciled(cloud, clouds, only, act, min_age) for cloud in clouds])
+    return _all_done(lambda cloud: _reconciled(cloud, clouds, only, act, min_age), clouds)
+
+
+def _all_done(work: Callable[[_T], bool], tables: Iterable[_T]) -> bool:
+    """Of each table, whatever became of the others. Raises the first CloudError at the end."""
+    done, errors = [], []
+    for table in tables:
+        try:
+            done.append(work(table))
+        except CloudError as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+    return all(done)
 
 
 def _reconciled(

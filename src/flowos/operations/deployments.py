@@ -1,8 +1,9 @@
 """`flowos measure --pool --deployments`: the same probes on nodes that are held anew each time.
 
 Each deployment is a run in the store. They are compared by what runs are compared with that were
-not interleaved. Success: a run for each. Failure: nodes that cannot be had end it; the runs before
-that are kept. Ctrl-C ends the deployment under way, and no other one begins.
+not interleaved. Success: a run for each. Failure: nodes that cannot be had end it, those that are
+lost end their deployment; what was measured until then is kept. Ctrl-C ends the deployment under
+way, and no other one begins.
 """
 
 import secrets
@@ -14,6 +15,7 @@ from flowos.engine import NEVER, utc
 from flowos.model import (
     DeployedNode,
     Facts,
+    FlowosError,
     Measurement,
     MeasurementRequest,
     OnProgress,
@@ -53,13 +55,15 @@ class DeploymentRequest:
 class Deployments:
     """Runs of deployments, in their order, and how much what was measured differs between them.
 
-    page: that says so; None if none was written.
+    page: that says so; None if none was written. unfinished: could nodes not be had, or were some
+    lost?
     """
 
     runs: tuple[Run, ...]
     spreads: tuple[DeploymentSpread, ...]
     notes: tuple[str, ...] = ()
     interrupted: bool = False
+    unfinished: bool = False
     page: Path | None = None
 
 
@@ -87,30 +91,40 @@ def measured_deployments(
     """Hold nodes of the pool so many times, and measure between them each time.
 
     seconds: of each. Raises UsageError for probes that do not measure between nodes, SliceRefused
-    without nodes.
+    without nodes for the first.
     """
     request, count, of = _between(request, wanted), wanted.count, _new_id()
     done: list[Result] = []
+    notes: list[str] = []
     for number in range(1, count + 1):
-        if number > 1:
-            NEVER.check(wanted.between_seconds)
-        with held_nodes(wanted.pool, wanted.nodes, on_progress, of=of, number=number) as on:
-            names = ", ".join(map(str, on.deployment.nodes))
-            on_progress(Progress(doing=f"deployment {number} of {count}: {names}", lasting=True))
-            done.append(
-                measured(
-                    request,
-                    out=out / _folder(number),
-                    url=url,
-                    seconds=seconds,
-                    on_progress=on_progress,
-                    on_sample=on_sample,
-                    on=on,
+        name = f"deployment {number} of {count}"
+        try:
+            if number > 1:
+                NEVER.check(wanted.between_seconds)
+            with held_nodes(wanted.pool, wanted.nodes, on_progress, of=of, number=number) as on:
+                names = ", ".join(map(str, on.deployment.nodes))
+                on_progress(Progress(doing=f"{name}: {names}", lasting=True))
+                done.append(
+                    measured(
+                        request,
+                        out=out / _folder(number),
+                        url=url,
+                        seconds=seconds,
+                        on_progress=on_progress,
+                        on_sample=on_sample,
+                        on=on,
+                    )
                 )
-            )
+        except FlowosError as error:
+            if not done:
+                raise
+            notes.append(f"{name}: {error}; the runs before it are kept")
+            break
+        if done[-1].lost:
+            notes.append(f"{name}: {done[-1].lost}; what was measured until then is kept")
         if done[-1].interrupted:
             break
-    return _together(done, out)
+    return _together(done, out, notes)
 
 
 def measured_deployment(  # noqa: PLR0913 - the last ones by keyword
@@ -153,12 +167,15 @@ def _between(request: MeasurementRequest, wanted: DeploymentRequest) -> Measurem
     return replace(request, probes=_probes(request.probes), nodes=wanted.nodes)
 
 
-def _together(done: Sequence[Result], out: Path) -> Deployments:
-    """Compared, and written as a page if there are several."""
+def _together(done: Sequence[Result], out: Path, unfinished: Sequence[str]) -> Deployments:
+    """Compared, and written as a page if there are several. unfinished: what is missing, why."""
     notes = dict.fromkeys(note for result in done for note in result.notes)
     found = compared_deployments([result.book for result in done])
     found = replace(
-        found, notes=(*notes, *found.notes), interrupted=any(result.interrupted for result in done)
+        found,
+        notes=(*notes, *unfinished, *found.notes),
+        interrupted=any(result.interrupted for result in done),
+        unfinished=bool(unfinished),
     )
     pages = [
         f"{_folder(n)}/{result.files[0].name}" if result.files else ""

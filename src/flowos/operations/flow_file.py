@@ -8,6 +8,7 @@ not run.
 import importlib.util
 import json
 import math
+import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -120,6 +121,12 @@ def read_places(flow: Flow, given: Sequence[str]) -> dict[str, Path]:
             raise UsageError(f"--out {word}: expected OUTPUT=PATH; outputs: {', '.join(kinds)}")
         if complaint := place_complaint(kinds[name], Path(path)):
             raise UsageError(f"--out {word}: {complaint}")
+        if name in places:
+            raise UsageError(f"--out {word}: {name} is given twice; one place is for one output")
+        real = os.path.realpath(path)
+        for other, place in places.items():
+            if os.path.realpath(place) == real:
+                raise UsageError(f"--out {word}: {other} is written there too; use another name")
         places[name] = Path(path)
     return places
 

@@ -53,17 +53,23 @@ def _as_parquet(text: str) -> bytes:
     """The table of a report as Parquet, whose columns have the same types in every report."""
     try:
         from pyarrow import BufferOutputStream
-        from pyarrow.csv import ConvertOptions, read_csv
+        from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
         from pyarrow.parquet import write_table
     except ImportError as error:
         raise UsageError(
             "--parquet needs the package pyarrow: pip install 'flowos-hpc[parquet]'"
         ) from error
-    out = BufferOutputStream()
+    data = text.encode()
     types = {name: "string" for name in next(reader(io.StringIO(text)))}
     types |= {"count": "int64"} | dict.fromkeys(_NUMBERS, "float64")
-    options = ConvertOptions(column_types=types, null_values=[""], strings_can_be_null=True)
-    write_table(read_csv(io.BytesIO(text.encode()), convert_options=options), out)
+    table = read_csv(
+        io.BytesIO(data),
+        ReadOptions(block_size=len(data) + 1),  # a row is in one block
+        ParseOptions(newlines_in_values=True),
+        ConvertOptions(column_types=types, null_values=[""], strings_can_be_null=True),
+    )
+    out = BufferOutputStream()
+    write_table(table, out)
     return bytes(out.getvalue())
 
 
@@ -148,6 +154,8 @@ def described(run: Run) -> Iterator[tuple[str, str]]:
     yield "host", run.host
     yield "processor", run.facts.cpu_model
     yield "cpus", str(len(run.facts.allowed))
+    yield "quota of cpus", "" if run.facts.quota_cpus is None else f"{run.facts.quota_cpus:g}"
+    yield "GPUs", ", ".join(run.facts.gpus)
     yield "kernel", run.facts.kernel
     yield "FlowOS", run.version
     yield "effort", run.request.effort

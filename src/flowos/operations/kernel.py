@@ -33,6 +33,8 @@ def add_kernel(
         if not word.isprintable() or not word or " " in word:
             raise UsageError(f"parameter {word!r}: expected one word, as isolcpus=1")
     try:
+        if deb.exists() and not deb.is_file():
+            raise EnvironmentRefused("it is no file")
         with deb.open("rb") as file:
             unpacked = read_kernel_package(file)
         kernel = _described(name, unpacked, given)
@@ -40,7 +42,7 @@ def add_kernel(
     except EnvironmentRefused as error:
         raise EnvironmentRefused(f"{deb}: {error}") from error
     except OSError as error:
-        raise EnvironmentRefused(f"{error.filename or deb}: {error.strerror}") from error
+        raise EnvironmentRefused(f"{error.filename or deb}: {error.strerror or error}") from error
 
 
 def kernels() -> tuple[LinuxKernel, ...]:

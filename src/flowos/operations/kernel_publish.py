@@ -26,6 +26,8 @@ from flowos.operations.kernel import NODE_MODULES, VMLINUZ, kernel_named
 SUMS = "SHA256SUMS"
 _INIT = "/sbin/init"
 _PROGRAM = "#!/bin/sh\n"
+_RANDOM_SIGNS = 8
+"""In the name of a temporary folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,15 +107,21 @@ def _image_notes(netboot: Netboot, image: Image, name: str) -> tuple[str, ...]:
     if listed.code:
         why = squashfs.complaint(listed.code, listed.stderr)
         raise EnvironmentRefused(f"image {name}: it cannot be read: {why}")
-    paths = listed.stdout
+    entries = squashfs.read_listing(listed.stdout)
     first = netboot.init or _INIT
-    if not squashfs.has_path(paths, first):
+    mode = squashfs.mode_of(entries, first)
+    if not mode:
         raise EnvironmentRefused(
             f"image {name}: it has no {first} for a node to start (Debian: systemd-sysv); --init "
             "names another program"
         )
+    if mode[0] != "-" or {*"xst"}.isdisjoint(mode):
+        raise EnvironmentRefused(
+            f"image {name}: its {first} ({mode}) is no program that a node can start; --init names "
+            "another one"
+        )
     modules = f"/lib/modules/{netboot.release}"
-    if squashfs.has_path(paths, modules):
+    if squashfs.mode_of(entries, modules):
         return ()
     return (
         f"the image has no {modules}: nodes load no drivers but those in the kernel, and most have "
@@ -152,7 +160,7 @@ def _digest(file: Path) -> str:
 def _left(folder: Path) -> tuple[str, ...]:
     return tuple(
         f"{path}: of one that was killed, unless it runs now; remove it"
-        for path in sorted(folder.parent.glob(f".{folder.name}.*"))
+        for path in sorted(folder.parent.glob(f".{folder.name}." + "[!.]" * _RANDOM_SIGNS))
     )
 
 

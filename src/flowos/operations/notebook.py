@@ -1,6 +1,7 @@
 """`flowos notebook`: JupyterLab on a node of a pool, until Ctrl-C."""
 
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,9 @@ from flowos.operations.settings import pool_named
 
 if TYPE_CHECKING:
     from flowos.engine import OnHoldEvent
+
+_IN_TIME_SECONDS = 5.0
+"""So long before its end a scheduler may end what it has given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +52,9 @@ def serve_notebook(
         s.guest("jupyter") as at,
     ):
         on_served(Notebook(url=at.address, node=s.nodes[0], pool=pool))
-        return at.wait()
+        end, until = at.wait(), s.held.until
+        over = seconds and until is not None and time.time() > until - _IN_TIME_SECONDS
+        return f"its {seconds:g} s are over" if end and over else end
 
 
 def notebook_command(pool: str) -> Argv:

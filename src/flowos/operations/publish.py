@@ -108,6 +108,8 @@ def _suffixes(kind: PortType) -> tuple[str, ...]:
 def _put(target: Path, given: Path | bytes) -> bool:
     aside = _aside(target)
     try:
+        if isinstance(given, Path):
+            _check_files(given)
         if _is_there(target, given):
             return False
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -119,6 +121,14 @@ def _put(target: Path, given: Path | bytes) -> bool:
     finally:
         _remove(aside)
     return True
+
+
+def _check_files(source: Path) -> None:
+    """Raises ValueRefused for a pipe or a device, whose content may have no end."""
+    below = (Path(at, name) for at, _, names in os.walk(source) for name in names)
+    for each in (source, *(path for path in below if not path.is_symlink())):
+        if not each.is_file() and not each.is_dir():
+            raise ValueRefused(f"publish: expected files and folders, {each} is neither")
 
 
 def _aside(target: Path) -> Path:
@@ -226,7 +236,7 @@ def _plain(value: Any) -> Any:
         return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(each) for each in value]
-    if _is_array(value) and value.dtype.kind in "biufU":
+    if _is_array(value) and value.dtype.kind in "biufU" and value.dtype.char != "g":
         return _plain(value.tolist())
     raise TypeError(f"{brief_repr(value)} has no form in JSON")
 

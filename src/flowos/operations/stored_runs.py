@@ -1,7 +1,18 @@
 """`flowos list` and `rm`: the runs in the store, whatever they measured."""
 
+from dataclasses import dataclass
+
 from flowos.model import ListedRun
 from flowos.store import Store, open_store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedRun:
+    """What is known of a run without reading it. samples: how many it had."""
+
+    id: str
+    host: str
+    samples: int
 
 
 def runs(url: str | None, limit: int | None = None) -> tuple[ListedRun, ...]:
@@ -19,15 +30,17 @@ def listed_runs(store: Store, limit: int | None = None, skip: int = 0) -> tuple[
 
 def removed(
     refs: tuple[str, ...], url: str | None, *, dry_run: bool = False
-) -> tuple[ListedRun, ...]:
+) -> tuple[RemovedRun, ...]:
     """Delete these runs with their samples, and return them.
 
-    refs: ids, prefixes of ids, or 'last'. Raises StoreError if one does not exist; then none is
-    deleted.
+    refs: ids, prefixes of ids, or 'last'; runs that cannot be read are deleted, too. Raises
+    StoreError if one does not exist; then none is deleted.
     """
     with open_store(url, make=False) as store:
-        found = {run.id: run for run in map(store.run, refs)}
+        found = dict(map(store.head, refs))
         counts = store.counts()
         if not dry_run:
             store.remove(tuple(found))
-    return tuple(ListedRun(run=run, samples=counts.get(id_, 0)) for id_, run in found.items())
+    return tuple(
+        RemovedRun(id=id_, host=host, samples=counts.get(id_, 0)) for id_, host in found.items()
+    )

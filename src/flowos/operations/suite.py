@@ -149,7 +149,7 @@ def _measure_left(session: "_Session", on_progress: OnProgress, on_sample: OnSam
             on_progress(Progress(doing=f"{words}: {after}", lasting=True))
             session.run(step, on_progress, on_sample)
             session.write()
-            if session.interrupted:
+            if session.interrupted or session.lost:
                 break
     except KeyboardInterrupt:
         if not session.books:
@@ -200,6 +200,7 @@ class _Session:
     measured: int = 0
     interrupted: bool = False
     kept: bool = True
+    lost: bool = False
 
     def run(self, step: PlannedStep, on_progress: OnProgress, on_sample: OnSample) -> None:
         part = SuiteStep(of=self.of, suite=self.plan.suite.name, probe=step.probe)
@@ -217,6 +218,9 @@ class _Session:
         self.kept &= done.kept
         self.measured += 1
         self.interrupted = done.interrupted
+        self.lost = bool(done.lost)
+        if done.lost:
+            self.notes[f"{step.probe}: {done.lost}: the same command measures what is left"] = None
 
     def report(self) -> SuiteReport:
         figures = tuple(

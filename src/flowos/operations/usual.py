@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from flowos.model import Measurement, Run, StoreError
+from flowos.model import Measurement, NoStoreError, Run, StoreError
 from flowos.operations._alike_runs import differences, machine_of
 from flowos.operations.measure import headlines_in
 from flowos.plan import HistoryPoint, NumberPlace, place_among
@@ -21,16 +21,27 @@ def with_places(book: Report, url: str | None) -> Report:
     """The report with the place of each headline that enough other runs of the store have.
 
     They are of the same kind of machine and were measured in the same way. Unchanged without a
-    store, and for runs that compare.
+    store, and for runs that compare. Raises StoreError if the store of a URL cannot be opened.
     """
     if not book.headlines:
         return book
     try:
         with open_store(url, make=False) as store:
-            others = [(run, _values(store, run, book)) for run in _alike(store, book.run)]
+            others = _others(store, book)
+    except NoStoreError:
+        return book
     except StoreError:
+        if url:
+            raise
         return book
     return replace(book, places=tuple(_places(book, others)))
+
+
+def _others(store: Store, book: Report) -> list[tuple[Run, dict[_Key, Measurement]]]:
+    try:
+        return [(run, _values(store, run, book)) for run in _alike(store, book.run)]
+    except StoreError:
+        return []  # a run that cannot be read is no reason not to show this one
 
 
 def _alike(store: Store, wanted: Run) -> list[Run]:

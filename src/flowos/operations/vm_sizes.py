@@ -39,7 +39,9 @@ def fitting_sizes(
 
 
 def size_of(pool: Pool, own: Sequence[VmSize], file: str) -> VmSize | None:
-    """What each node of a pool is. Raises SettingsError if there is no such size."""
+    """What each node of a pool is; without a price if the pool has its own, and its region's is not
+    known. Raises SettingsError if there is no such size, or if it is not known what it costs there.
+    """
     if not pool.size:
         return None
     known = known_sizes(own)
@@ -47,12 +49,15 @@ def size_of(pool: Pool, own: Sequence[VmSize], file: str) -> VmSize | None:
     if not found:
         names = dict.fromkeys(size.name for size in known)
         raise _wrong(file, pool, f"size: no size {pool.size!r}", _nearest(pool.size, names))
-    here = [size for size in found if pool.region in ("", size.region)]
+    here = [size for size in found if not size.region or pool.region in ("", size.region)]
+    if len({(size.price, size.spot, size.currency) for size in here}) == 1:
+        return here[0]
+    if _has_price(pool):
+        return replace(found[0], region=pool.region, price=None, spot=None)
+    regions = "; name one of " + ", ".join(size.region for size in found)
     if not here:
-        regions = ", ".join(size.region for size in found if size.region)
-        known_ones = f"; known are {regions}" if regions else "; give price.per_node_hour"
-        raise _wrong(file, pool, f"region: {pool.size} has no price in {pool.region}", known_ones)
-    return here[0]
+        raise _wrong(file, pool, f"region: {pool.size} has no price in {pool.region}", regions)
+    raise _wrong(file, pool, f"region: it is empty, and {pool.size} costs more in some", regions)
 
 
 def with_its_price(pool: Pool, own: Sequence[VmSize], file: str) -> Pool:
@@ -61,7 +66,7 @@ def with_its_price(pool: Pool, own: Sequence[VmSize], file: str) -> Pool:
     Raises SettingsError if there is no such size, or no price of it.
     """
     size = size_of(pool, own, file)
-    if size is None or (pool.price is not None and pool.price.per_node_hour is not None):
+    if size is None or _has_price(pool):
         return pool
     hour = size.spot if pool.spot else size.price
     if hour is None and pool.spot:
@@ -69,6 +74,10 @@ def with_its_price(pool: Pool, own: Sequence[VmSize], file: str) -> Pool:
         give = "; give price.per_node_hour"
         raise _wrong(file, pool, f"spot: no spot price of {size.name}{where} is known", give)
     return replace(pool, price=Price(per_node_hour=hour, currency=size.currency))
+
+
+def _has_price(pool: Pool) -> bool:
+    return pool.price is not None and pool.price.per_node_hour is not None
 
 
 def _nearest(name: str, names: Collection[str]) -> str:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from flowos import engine
 from flowos.model import SliceRecord, SliceRefused, StoreError, WaitingTask, did_you_mean
@@ -28,12 +29,15 @@ def why(name: str) -> tuple[WhyAnswer, ...]:
     """Raises StoreError if there is no such slice, program or task."""
     refuse_empty(name)
     known = slices().found
-    found = [each for each in known if each.id.startswith(name)]
-    if found:
-        return tuple(_of_slice(each) for each in found)
-    if is_process(name):
+    fits = [each for each in known if each.id.startswith(name)]
+    found = [each for each in fits if not each.is_over or each.id == name]
+    if not fits and is_process(name):
         return (_of_process(process(name).id, known),)
-    return _of_task(name, [each.id for each in known])
+    every = {} if name in [each.id for each in found] else _tasks()
+    answers = (*map(_of_slice, found), *_of_task(name, every)) or tuple(map(_of_slice, fits))
+    if not answers:
+        _refuse(name, every, [each.id for each in known])
+    return answers
 
 
 def _of_slice(record: SliceRecord) -> WhyAnswer:
@@ -69,15 +73,23 @@ def _of_process(id: str, known: Iterable[SliceRecord]) -> WhyAnswer:
     return WhyAnswer(of=id, lines=tuple(lines), tasks=tasks or ())
 
 
-def _of_task(name: str, ids: list[str]) -> tuple[WhyAnswer, ...]:
-    every = {path.stem: _asked(path, "") or () for path in _fifos()}
-    found = tuple(
+_Tasks = dict[str, tuple[WaitingTask, ...]]
+
+
+def _tasks() -> _Tasks:
+    """By their programs."""
+    return {path.stem: _asked(path, "") or () for path in _fifos()}
+
+
+def _of_task(name: str, every: _Tasks) -> tuple[WhyAnswer, ...]:
+    return tuple(
         WhyAnswer(of=id, lines=(), tasks=mine)
         for id, tasks in every.items()
         if (mine := tuple(task for task in tasks if name in task.task.split(" .. ")))
     )
-    if found:
-        return found
+
+
+def _refuse(name: str, every: _Tasks, ids: list[str]) -> NoReturn:
     there = {part for tasks in every.values() for task in tasks for part in task.task.split(" .. ")}
     tasks = f"; tasks: {', '.join(sorted(there)) or 'none'}"
     hint = did_you_mean(name, (*there, *ids)) or tasks

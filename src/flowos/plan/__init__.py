@@ -6,7 +6,8 @@ from flowos._lazy import lazily
 
 _PARTS = {
     "_acceptance": "BaselineCheck CheckAnswer NumberCheck checked",
-    "_baseline_numbers": "CHECK_ERROR MAX_TOLERANCE MIN_RUNS baseline_numbers tolerance_with",
+    "_baseline_numbers": "CHECK_ERROR MAX_TOLERANCE MIN_RUNS baseline_numbers tolerance_with "
+    "unjudged_numbers",
     "_change_points": "CHANGE_ERROR MIN_HISTORY NumberChange NumberHistory number_changes",
     "_repeated": "MachineRun",
     "_residence": "with_resident_arrays",
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
         MIN_RUNS as MIN_RUNS,
         baseline_numbers as baseline_numbers,
         tolerance_with as tolerance_with,
+        unjudged_numbers as unjudged_numbers,
     )
     from flowos.plan._change_points import (
         CHANGE_ERROR as CHANGE_ERROR,

@@ -9,9 +9,16 @@ normally about their machine's; docs/acceptance.md says what other distributions
 import math
 from collections.abc import Sequence
 
-from flowos.model import BaselineNumber
+from flowos.model import BaselineNumber, UnjudgedNumber
 from flowos.plan._new_run import NewRun, new_run, with_runs
-from flowos.plan._repeated import RESOLUTION, MachineRun, RepeatedNumber, at_goodness, repeated
+from flowos.plan._repeated import (
+    RESOLUTION,
+    MachineRun,
+    RepeatedNumber,
+    at_goodness,
+    repeated,
+    unjudged,
+)
 
 CHECK_ERROR = 0.05
 MAX_TOLERANCE = 0.25
@@ -25,12 +32,17 @@ _MAX_LOG = math.log(1e6)
 
 
 def baseline_numbers(runs: Sequence[MachineRun], *, error: float) -> tuple[BaselineNumber, ...]:
-    """Of each number that two runs have, in the order first seen.
+    """Of each number that two runs have, above 0 in all of them, in the order first seen.
 
     error: probability that a check of a machine like these calls any number worse.
     """
-    numbers = repeated(runs, of=_run, least=MIN_RUNS, quiet=QUIET_RUNS)
+    numbers, _ = repeated(runs, of=_run, least=MIN_RUNS, quiet=QUIET_RUNS)
     return tuple(_number(number, error / len(numbers)) for number in numbers)
+
+
+def unjudged_numbers(runs: Sequence[MachineRun]) -> tuple[UnjudgedNumber, ...]:
+    """The others that two runs have."""
+    return unjudged(repeated(runs, of=_run, least=MIN_RUNS, quiet=QUIET_RUNS)[1])
 
 
 def _run(run: MachineRun) -> str:

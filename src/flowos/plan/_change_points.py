@@ -61,7 +61,7 @@ class NumberChange:
 class NumberHistory:
     """A number in each run that has it, with its changes in the order of time.
 
-    changed_at: index of the first value after each change.
+    changed_at: index of the first value after each change. judged: not if a value is not above 0.
     """
 
     case: Case
@@ -70,6 +70,7 @@ class NumberHistory:
     values: tuple[float, ...]
     changed_at: tuple[int, ...]
     changes: tuple[NumberChange, ...]
+    judged: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +89,24 @@ def number_changes(
     error: probability of any change if nothing changed. Numbers that fewer than six runs have are
     left out.
     """
-    numbers = repeated(runs, of=lambda run: run.numbers.run, least=MIN_HISTORY, quiet=MIN_HISTORY)
+    numbers, others = repeated(
+        runs, of=lambda run: run.numbers.run, least=MIN_HISTORY, quiet=MIN_HISTORY
+    )
     breaks = [best_break(n.goodness, n.least_deviation) for n in numbers]
     limit = _limit([each.chance for each in breaks], error)
-    return tuple(_history(number, limit) for number in numbers)
+    return (*(_history(number, limit) for number in numbers), *map(_unjudged, others))
+
+
+def _unjudged(number: RepeatedNumber) -> NumberHistory:
+    return NumberHistory(
+        case=number.case,
+        metric=number.metric,
+        unit=number.unit,
+        values=tuple(m.value for _, m in number.found),
+        changed_at=(),
+        changes=(),
+        judged=False,
+    )
 
 
 def _limit(chances: Sequence[float], error: float) -> float:

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from flowos._dataclasses import dataclass
-from flowos.model import Case, Measurement, lower_is_better
+from flowos.model import Case, Measurement, UnjudgedNumber, lower_is_better
 from flowos.plan._compare import MEDIAN_PER_QUARTILES
 from flowos.plan._unpaired import Numbers
 
@@ -68,21 +69,32 @@ class RepeatedNumber:
 
 def repeated(
     runs: Sequence[MachineRun], *, of: Callable[[MachineRun], str], least: int, quiet: int
-) -> tuple[RepeatedNumber, ...]:
-    """Numbers above 0 of at least `least` different `of`, in the order first seen.
+) -> tuple[tuple[RepeatedNumber, ...], tuple[RepeatedNumber, ...]]:
+    """Numbers of at least `least` different `of`, in the order first seen: those above 0 in all
+    runs that have them, and the others, which have no logarithm.
 
-    Marked ones are left out if the others are of at least `quiet` different `of`, and are half.
+    Of the former, marked ones are left out if the others are of at least `quiet` different `of`,
+    and are half.
     """
     found: dict[tuple[Case, str, str], list[_Found]] = {}
     for run in runs:
         for key, m in run.numbers.by_key.items():
-            if min(m.value, m.median) > 0 and math.isfinite(m.value):
-                found.setdefault(key, []).append((run, m))
-    return tuple(
-        RepeatedNumber(case=case, metric=metric, unit=unit, found=_quiet(all_, of, quiet))
+            found.setdefault(key, []).append((run, m))
+    numbers = [
+        RepeatedNumber(case=case, metric=metric, unit=unit, found=tuple(all_))
         for (case, metric, unit), all_ in found.items()
         if len({of(run) for run, _ in all_}) >= least
-    )
+    ]
+    judged = (replace(n, found=_quiet(n.found, of, quiet)) for n in numbers if _has_logarithms(n))
+    return tuple(judged), tuple(n for n in numbers if not _has_logarithms(n))
+
+
+def unjudged(numbers: Sequence[RepeatedNumber]) -> tuple[UnjudgedNumber, ...]:
+    return tuple(UnjudgedNumber(case=n.case, metric=n.metric) for n in numbers)
+
+
+def _has_logarithms(number: RepeatedNumber) -> bool:
+    return all(min(m.value, m.median) > 0 and math.isfinite(m.value) for _, m in number.found)
 
 
 def _quiet(

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 
-from flowos.model import Case
+from flowos.model import Case, UnjudgedNumber
 from flowos.plan._intervals import student_tail
 from flowos.plan._repeated import (
     RESOLUTION,
@@ -26,6 +26,7 @@ from flowos.plan._repeated import (
     RepeatedNumber,
     at_goodness,
     repeated,
+    unjudged,
 )
 
 SLOW_ERROR = 0.05
@@ -59,13 +60,15 @@ class SlowMachine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowMachines:
-    """machines: that were compared. numbers: how many of each. slow: of each number the slowest
-    first. by_run: whether each run counts as a machine, as all are of one name."""
+    """machines: that were compared. numbers: how many of each were, unjudged: which others they
+    have. slow: of each number the slowest first. by_run: whether each run counts as a machine, as
+    all are of one name."""
 
     machines: tuple[str, ...]
     numbers: int
     slow: tuple[SlowMachine, ...]
     by_run: bool = False
+    unjudged: tuple[UnjudgedNumber, ...] = ()
 
 
 def slow_machines(runs: Sequence[MachineRun], *, error: float = SLOW_ERROR) -> SlowMachines:
@@ -76,12 +79,15 @@ def slow_machines(runs: Sequence[MachineRun], *, error: float = SLOW_ERROR) -> S
     """
     by_run = len({run.machine for run in runs}) == 1
     runs = [replace(run, machine=run.numbers.run) for run in runs] if by_run else runs
-    numbers = repeated(runs, of=lambda run: run.machine, least=MIN_MACHINES, quiet=MIN_MACHINES)
+    numbers, others = repeated(
+        runs, of=lambda run: run.machine, least=MIN_MACHINES, quiet=MIN_MACHINES
+    )
     return SlowMachines(
         machines=tuple(dict.fromkeys(run.machine for run in runs)),
         numbers=len(numbers),
         slow=tuple(slow for n in numbers for slow in _of_number(n, error, len(numbers))),
         by_run=by_run,
+        unjudged=unjudged(others),
     )
 
 

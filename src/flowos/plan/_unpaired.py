@@ -117,6 +117,9 @@ def _judged(
     marks = tuple(f"{run}: {mark}" for run, m in both for mark in m.trust.marks)
     values = min(base.count, other.count)
     answer, why = _answer((ratio, low, high), mean, margin, marks, values)
+    if low <= 0 and not marks:
+        why = f"{base.median:.3g}, then {other.median:.3g} {base.unit}: {why}"
+        answer, why = ("equal", "0 in both") if _are_0(base, other) else (answer, why)
     return Verdict(
         probe=base.case.probe,
         axis="run",
@@ -135,6 +138,10 @@ def _judged(
         mean=mean,
         marks=marks,
     )
+
+
+def _are_0(*measured: Measurement) -> bool:
+    return all(m.low == m.high == 0 for m in measured)
 
 
 def _ratios(base: Measurement, other: Measurement) -> tuple[float, float, float]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from flowos.model import Baseline, BaselineNumber, Case
+from flowos.model import Baseline, BaselineNumber, Case, UnjudgedNumber
 from flowos.plan import MIN_RUNS, BaselineCheck, CheckAnswer, NumberCheck, tolerance_with
 from flowos.report._units import number, share
 from flowos.report._words import case_text, counted
@@ -28,6 +28,16 @@ def check_text(check: BaselineCheck, baseline: Baseline, of: str) -> str:
 def what_text(case: Case, metric: str) -> str:
     """The case and the metric, in words."""
     return f"{case_text(case)}: {metric.replace('_', ' ')}"
+
+
+def lines_of_unjudged(numbers: Sequence[UnjudgedNumber]) -> Iterator[str]:
+    """Which numbers are left out, of which none has a ratio."""
+    if numbers:
+        are = "number is" if len(numbers) == 1 else "numbers are"
+        named = "; ".join(what_text(n.case, n.metric) for n in numbers)
+        yield from wrapped(
+            f"{len(numbers)} {are} not above 0 in a run, and not judged: {named}", "  ", "    "
+        )
 
 
 def limits_text(of: BaselineNumber) -> str:
@@ -67,6 +77,7 @@ def _baseline(baseline: Baseline) -> Iterator[str]:
     names = ("numbers", "tolerance (lowest to highest)", f"{more} {unit} would give", "probe")
     yield from rows_text(names, [_probe(baseline, probe, more) for probe in _probes(baseline)])
     yield from _too_wide(baseline)
+    yield from lines_of_unjudged(baseline.unjudged)
 
 
 def _probes(baseline: Baseline) -> Sequence[str]:
@@ -118,6 +129,7 @@ def _check(check: BaselineCheck, baseline: Baseline, of: str) -> Iterator[str]:
     yield from wrapped(f"{check.answer}: of {counted(len(rows), 'number')} {said}")
     for why in check.why:
         yield from wrapped(why, "  ", "    ")
+    yield from lines_of_unjudged(baseline.unjudged)
 
 
 def _varied(baseline: Baseline) -> dict[str, set[str]]:

@@ -38,16 +38,26 @@ def read_baseline_json(text: str) -> Baseline:
 def _complaints(baseline: Baseline) -> Iterator[str]:
     if not baseline.numbers:
         yield "it has no numbers"
+    if baseline.nodes < 1:
+        yield f"nodes {baseline.nodes}: expected a number above 0"
+    if bool(baseline.commands) != ("command" in baseline.probes):
+        yield "commands: expected where the probes have 'command', and only there"
     if not 0 < baseline.error < 1:
         yield f"error {baseline.error}: expected a share between 0 and 1"
     if not 0 < baseline.max_tolerance < math.inf:
         yield f"max_tolerance {baseline.max_tolerance}: expected a share above 0"
+    yield from _complaints_of_numbers(baseline)
+
+
+def _complaints_of_numbers(baseline: Baseline) -> Iterator[str]:
     seen: set[tuple[object, ...]] = set()
     for at, number in enumerate(baseline.numbers):
         where = f"numbers[{at}] ({_name(number)})"
         for name, value in (("median", number.median), ("tolerance", number.tolerance)):
             if not 0 < value < math.inf:
                 yield f"{where}: {name} {value}: expected a number above 0"
+        if number.probe not in baseline.probes:
+            yield f"{where}: {number.probe!r} is none of the probes"
         if (key := (number.case, number.metric, number.unit)) in seen:
             yield f"{where}: it is there twice"
         seen.add(key)

@@ -2,6 +2,7 @@
 
 import csv as table
 import io
+from collections.abc import Collection
 
 from flowos.model import Measurement
 from flowos.report._panels import as_number
@@ -34,14 +35,19 @@ def csv(book: Report) -> str:
     axes = tuple(dict.fromkeys(axis for m in book.measurements for axis, _ in m.case.levels))
     out = io.StringIO()
     writer = table.writer(out, lineterminator="\n")
-    writer.writerow([*_FIXED, *(_inert(_column(axis)) for axis in axes)])
+    names = list(_FIXED)
+    for axis in axes:
+        names.append(_column(_inert(axis), names))
+    writer.writerow(names)
     for m in book.measurements:
         writer.writerow([*_fixed(m), *(_inert(m.case.level(axis)) for axis in axes)])
     return out.getvalue()
 
 
-def _column(axis: str) -> str:
-    return f"{axis}_level" if axis in _FIXED else axis
+def _column(axis: str, others: Collection[str]) -> str:
+    while axis in others:
+        axis += "_level"
+    return axis
 
 
 def _fixed(m: Measurement) -> list[object]:

@@ -22,7 +22,8 @@ def deployments_text(runs: Sequence[Run], spreads: Sequence[DeploymentSpread]) -
 def _deployments(runs: Sequence[Run]) -> Iterator[str]:
     found = [run.deployment for run in runs if run.deployment]
     if found:
-        yield f"pool {found[0].pool}, {len(found)} deployments of nodes, one after the other:"
+        several = f"{len(found)} deployments of nodes, one after the other"
+        yield f"pool {found[0].pool}, {several if len(found) > 1 else '1 deployment of nodes'}:"
     for run, deployment in zip(runs, found, strict=True):
         yield from wrapped(f"{_line(deployment)}: run {run.id}", "  ", "     ")
 
@@ -34,7 +35,12 @@ def _line(deployment: Deployment) -> str:
 def _number(spread: DeploymentSpread) -> Iterator[str]:
     levels = ", ".join(f"{axis} {level}" for axis, level in spread.case.levels)
     yield ""
-    yield f"{spread.case.probe} {spread.metric}, {levels}: {ANSWERS[spread.answer]}"
+    name = f"{spread.case.probe} {spread.metric}, {levels}"
+    if len(spread.medians) == 1:
+        yield name
+        yield f"  median {number(spread.median, spread.unit, spread.metric)}"
+        return
+    yield f"{name}: {ANSWERS[spread.answer]}"
     medians = "  ".join(
         f"{n}: {number(value, spread.unit, spread.metric)}"
         for n, value in enumerate(spread.medians, 1)

@@ -60,10 +60,12 @@ def body_of(text: str, noun: str, form: str, schemas: Collection[int], key: str)
         raise UsageError(f"this is no FlowOS {noun}: {error}") from None
     if not isinstance(whole, dict) or whole.get("format") != form:
         raise UsageError(f"this is no FlowOS {noun}: it does not say 'format': '{form}'")
-    if whole.get("schema") not in schemas:
-        newest = max(schemas)
+    schema = whole.get("schema")
+    if schema not in schemas:
+        is_newer = isinstance(schema, int) and schema > max(schemas)
+        mend = "upgrade FlowOS" if is_newer else "the file is damaged, write it again"
+        known = ", ".join(map(str, schemas))
         raise UsageError(
-            f"this {noun} has schema {whole.get('schema')!r:.80}, this FlowOS reads {newest}: "
-            "upgrade FlowOS"
+            f"this {noun} has schema {schema!r:.80}, this FlowOS reads {known}: {mend}"
         )
     return whole.get(key)

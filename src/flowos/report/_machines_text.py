@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from flowos.model import UnjudgedNumber
 from flowos.plan import NumberChange, NumberHistory, SlowMachine, SlowMachines
-from flowos.report._acceptance_text import what_text
+from flowos.report._acceptance_text import lines_of_unjudged, what_text
 from flowos.report._units import common_scale, digits, number, share
 from flowos.report._words import counted
 from flowos.report._wrap import safe, wrapped
@@ -46,6 +47,7 @@ def _slow(found: SlowMachines, error: float) -> Iterator[str]:
     )
     for each in found.slow:
         yield from wrapped(slow_line(each), "  ", "    ")
+    yield from lines_of_unjudged(found.unjudged)
 
 
 def _changes(
@@ -53,10 +55,12 @@ def _changes(
 ) -> Iterator[str]:
     changed = [history for history in histories if history.changes]
     yield f"{machine}: {counted(len(runs), 'run')}, {runs[0]} to {runs[-1]}"
-    yield f"{len(changed)} of {counted(len(histories), 'number')} changed"
+    others = [UnjudgedNumber(case=h.case, metric=h.metric) for h in histories if not h.judged]
+    yield f"{len(changed)} of {counted(len(histories) - len(others), 'number')} changed"
     yield from wrapped(
         f"If nothing changed, any is said to with a probability of {share(error)} at most.", "  "
     )
+    yield from lines_of_unjudged(others)
     for history in changed:
         yield ""
         yield from wrapped(what_text(history.case, history.metric), "", "  ")

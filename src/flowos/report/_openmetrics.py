@@ -5,10 +5,12 @@ collector is read from then on.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import count
 
 from flowos.model import Measurement
 from flowos.report._report import Report
+from flowos.report._wrap import safe
 
 _UNITS = {"second": "seconds", "1": "ratio", "1/s": "per_second", "byte": "bytes", "Hz": "hertz"}
 _ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
@@ -23,22 +25,28 @@ def openmetrics(book: Report) -> str:
     families: dict[str, list[Measurement]] = {}
     for measured in book.measurements:
         families.setdefault(_name(measured), []).append(measured)
-    lines = [line for name, found in families.items() for line in _family(book, name, found)]
+    labels = _labels(axis for m in book.measurements for axis, _ in m.case.levels)
+    lines = [
+        line for name, found in families.items() for line in _family(book, name, found, labels)
+    ]
     return "\n".join((*lines, "# EOF", ""))
 
 
-def _family(book: Report, name: str, found: list[Measurement]) -> Iterator[str]:
+def _family(
+    book: Report, name: str, found: list[Measurement], label_of: Mapping[str, str]
+) -> Iterator[str]:
     first = found[0]
     which = "best" if first.ceiling else "median"
     yield f"# TYPE {name} gauge"
-    yield f"# UNIT {name} {_unit(first.unit)}"
+    if first.unit:
+        yield f"# UNIT {name} {_unit(first.unit)}"
     said = f"{first.metric} of probe {first.case.probe}, the {which}."
     yield f"# HELP {name} {_escaped(said)}"
     for measured in found:
         own = (book.run.host, book.run.id, "yes" if measured.trust.good else "no")
         labels = {
             **dict(zip(_OWN_LABELS, own, strict=True)),
-            **{_label(axis): level for axis, level in measured.case.levels},
+            **{label_of[axis]: level for axis, level in measured.case.levels},
         }
         said = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
         yield f"{name}{{{said}}} {measured.value!r}"
@@ -46,7 +54,7 @@ def _family(book: Report, name: str, found: list[Measurement]) -> Iterator[str]:
 
 def _name(measured: Measurement) -> str:
     parts = ("flowos", measured.case.probe, measured.metric, _unit(measured.unit))
-    return _plain("_".join(parts))
+    return _plain("_".join(filter(None, parts)))
 
 
 def _unit(unit: str) -> str:
@@ -58,10 +66,24 @@ def _plain(name: str) -> str:
     return re.sub(r"\W+", "_", name.replace("/", "_per_"), flags=re.ASCII)
 
 
-def _label(axis: str) -> str:
+def _labels(axes: Iterable[str]) -> dict[str, str]:
+    """A label of its own for each axis; level_N for a name that no label can have."""
+    found: dict[str, str] = {}
+    for axis in axes:
+        if axis not in found:
+            found[axis] = _label(axis, {*_OWN_LABELS, *found.values()})
+    return found
+
+
+def _label(axis: str, others: Collection[str]) -> str:
     name = _plain(axis)
-    return f"level_{name}" if name in _OWN_LABELS or name[:1].isdigit() else name
+    if name in _OWN_LABELS or name[:1].isdigit():
+        name = f"level_{name}"
+    if name.strip("_") and not name.startswith("__") and name not in others:
+        return name
+    return next(new for n in count(1) if (new := f"level_{n}") not in others)
 
 
 def _escaped(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8").translate(_ESCAPED)
+    """Control characters but the ends of lines become '?'."""
+    return "\n".join(map(safe, text.split("\n"))).translate(_ESCAPED)

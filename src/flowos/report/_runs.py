@@ -24,6 +24,7 @@ def lines_of_runs(
         return
     first = probes[0]
     yield from _cannot_be_judged(probes)
+    yield from _without_ratio(numbers)
     yield from wrapped(f"run {first.other} beside {first.base}, within {share(first.margin)}:")
     yield f"  {outcome}"
     yield from wrapped(f"  {UNPAIRED}", rest="  ")
@@ -46,6 +47,18 @@ def _cannot_be_judged(probes: Sequence[Verdict]) -> Iterator[str]:
     yield ""
 
 
+def _without_ratio(numbers: Sequence[Verdict]) -> Iterator[str]:
+    if found := [v for v in numbers if _has_no_ratio(v)]:
+        yield f"{counted(len(found), 'number')} of {len(numbers)} cannot be judged:"
+        for v in found:
+            yield from wrapped(_what(v), "  ", "    ")
+        yield ""
+
+
+def _has_no_ratio(v: Verdict) -> bool:
+    return v.low <= 0 and v.answer == "inconclusive" and not v.marks
+
+
 def _numbers(numbers: Sequence[Verdict], *, everything: bool) -> Iterator[str]:
     ordered = sorted(numbers, key=gap, reverse=True)
     apart = [v for v in ordered if gap(v) > 0]
@@ -53,9 +66,10 @@ def _numbers(numbers: Sequence[Verdict], *, everything: bool) -> Iterator[str]:
         yield ""
         yield "numbers whose ranges lie apart" + (", then the others" if everything else "")
         yield from _table("ratio (range), below 1 is worse", rows, _what)
-    if not everything and len(apart) < len(ordered):
+    meet = [v for v in ordered if gap(v) <= 0 and not _has_no_ratio(v)]
+    if not everything and meet:
         yield ""
-        yield f"{len(ordered) - len(apart)} whose ranges meet are not listed: --all shows them"
+        yield f"{len(meet)} whose ranges meet are not listed: --all shows them"
 
 
 def gap(v: Verdict) -> float:

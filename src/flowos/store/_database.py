@@ -1,5 +1,6 @@
 """What the store needs of a database, and how its failures become one line."""
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
@@ -69,7 +70,8 @@ _REMEDIES = (
     ("failed to resolve host", "the host is unknown: mend the URL"),
     ("no such file or directory", f"a part of this path cannot be made: {_ELSEWHERE}"),
     ("not a directory", "a part of this path is a file: name another place"),
-    ("permission denied for", "this user may not: ask for the right to create tables there"),
+    ("denied for schema", "this user may not: ask for the right to create tables there"),
+    ("permission denied for", "this user may not: ask for the right to read and write its tables"),
     ("permission denied", f"this user may not write there: {_ELSEWHERE}"),
     ("lock timeout", "another program holds it: end that program, or try again"),
     ("timeout", "the server did not answer in time: see whether it can be reached"),
@@ -93,5 +95,5 @@ def describe(error: str, secrets: tuple[str, ...] = ()) -> str:
     """How to mend it; for an unknown error its own words, in one line and without secrets."""
     said = " ".join(error.split())
     for secret in filter(None, secrets):
-        said = said.replace(secret, "***")
+        said = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", said)
     return next((mend for sign, mend in _REMEDIES if sign in said.lower()), said[:300])

@@ -9,6 +9,8 @@ from flowos.store._files import default_file
 
 _SQLITE = ("sqlite", "sqlite+pysqlite")
 _POSTGRESQL = ("postgresql", "postgres", "postgresql+psycopg")
+_KINDS = tuple(f"{kind}:" for kind in (*_SQLITE, *_POSTGRESQL))
+_UNREADABLE = "the database URL cannot be read: write sqlite:///FILE"
 
 
 def read_url(given: str | None) -> Path | str | None:
@@ -20,6 +22,8 @@ def read_url(given: str | None) -> Path | str | None:
     if not given:
         return default_file()
     kind, separator, rest = given.partition("://")
+    if not separator and given.lower().startswith(_KINDS):
+        raise StoreError(f"{_UNREADABLE} or postgresql://HOST/NAME")  # it may have a password
     if not separator:
         if "/" not in given and not given.endswith((".db", ".sqlite")):
             raise StoreError(
@@ -27,6 +31,7 @@ def read_url(given: str | None) -> Path | str | None:
                 "such as postgresql://HOST/NAME"
             )
         return expanded(given).absolute()
+    kind = kind.lower()
     if kind in _POSTGRESQL:
         return f"postgresql://{rest}"
     if kind not in _SQLITE:
@@ -36,7 +41,7 @@ def read_url(given: str | None) -> Path | str | None:
     if rest in ("", "/", "/:memory:"):
         return None
     if not rest.startswith("/"):
-        raise StoreError("the database URL cannot be read: write sqlite:///FILE")
+        raise StoreError(_UNREADABLE)
     return Path(rest[1:]).absolute()
 
 

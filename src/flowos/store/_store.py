@@ -11,9 +11,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
-from flowos.model import Process, Run, Sample, SliceRecord, StoreError, from_plain, to_plain
+from flowos.model import (
+    NoStoreError,
+    Process,
+    Run,
+    Sample,
+    SliceRecord,
+    StoreError,
+    from_plain,
+    to_plain,
+)
 from flowos.store._database import NO_VALUES, Database, Execute, Row, Values, translated
 from flowos.store._image_record import ImageRecord
 from flowos.store._migrations import NEWEST, check_not_newer, migrate, schema_number
@@ -29,7 +38,7 @@ def opened(url: str | None, *, make: bool, wait_seconds: float) -> "Store":
         with translated("make the folder of" if make else "look for", str(where), ()):
             new = bool(url) and not where.exists()
             if new and not make:
-                raise StoreError(f"there is no store {where}: mend the path given with --store")
+                raise NoStoreError(f"there is no store {where}: mend the path given with --store")
             make_folder(where)
     store = Store(connect(where, wait_seconds), is_new=new)
     try:
@@ -190,8 +199,9 @@ class Store:
 
     def runs(self, limit: int | None = None, skip: int = 0) -> tuple[Run, ...]:
         """The stored runs, newest first: at most `limit` of them, without the first ones."""
-        query = "SELECT body FROM flowos_runs ORDER BY number DESC"
-        return self._nouns(Run, *_part(query, limit, skip))
+        query = "SELECT id, body FROM flowos_runs ORDER BY number DESC"
+        found = self._rows(*_part(query, limit, skip))
+        return tuple(self._read(Run, body, id_) for id_, body in found)
 
     def sizes(self) -> tuple[int, int, int]:
         """Number of stored runs, processes and slices."""
@@ -213,20 +223,29 @@ class Store:
 
         Raises StoreError if there is none, or if the prefix is ambiguous.
         """
+        id_, body = self._named(ref, "id, body")
+        return self._read(Run, body, id_)
+
+    def head(self, ref: str) -> tuple[str, str]:
+        """The id and the host of such a run, which may be one that cannot be read."""
+        id_, host = self._named(ref, "id, host")
+        return id_, host
+
+    def _named(self, ref: str, columns: str) -> Row:
         last = ref == "last"
         where = "" if last else "WHERE substr(id, 1, :length) = :ref"
-        query = f"SELECT id, body FROM flowos_runs {where} ORDER BY number DESC"
+        query = f"SELECT {columns} FROM flowos_runs {where} ORDER BY number DESC"
         found = self._rows(*_part(query, 1 if last else None, 0, ref=ref, length=len(ref)))
         exact = [row for row in found if row[0] == ref]
-        return self._read(Run, self._only(exact or found, ref)[1])
+        return self._only(exact or found, ref)
 
     def samples(self, run: Run | str) -> tuple[Sample, ...]:
         """The samples of a run (or of the run with exactly this id), in the order stored."""
         id_ = run.id if isinstance(run, Run) else run
         query = "SELECT body FROM flowos_samples WHERE run = :run ORDER BY number"
-        return self._nouns(Sample, query, {"run": id_})
+        return tuple(self._read(Sample, body, id_) for (body,) in self._rows(query, {"run": id_}))
 
-    def _only(self, found: list[Any], ref: str) -> Any:
+    def _only(self, found: list[Row], ref: str) -> Row:
         if not found and ref == "last":
             raise StoreError(f"no run is kept in {self.place} yet: measure first (flowos measure)")
         if not ref or not found:
@@ -268,11 +287,17 @@ class Store:
     def _nouns(self, noun: type[T], query: str, values: Values) -> tuple[T, ...]:
         return tuple(self._read(noun, body) for (body,) in self._rows(query, values))
 
-    def _read(self, noun: type[T], body: str) -> T:
+    def _read(self, noun: type[T], body: str, run: str = "") -> T:
+        """run: the id of the run that it is or belongs to."""
         try:
             return from_plain(noun, json.loads(body))
         except (ValueError, RecursionError) as error:
-            raise StoreError(f"{self.place} holds what cannot be read: {error}") from None
+            of = f"run {run}: " if run else ""
+            remedy = f", or delete it with 'flowos rm {run}'" if run else ""
+            raise StoreError(
+                f"{self.place} holds what cannot be read: {of}{error}; if a newer FlowOS wrote it,"
+                f" upgrade FlowOS{remedy}"
+            ) from None
 
 
 def _text(noun: object) -> str:

@@ -113,6 +113,10 @@ def test_clusters_of_an_account_see_their_own_machines_only(cloud: Machines, clu
     made(cloud, cluster, "c1")
     assert machines(cloud, f"{cluster}-other") == ()
     assert machines(cloud, cluster[:-1]) == ()
+    made(cloud, f"{cluster}-other", "c1")
+    assert [vm.node for vm in machines(cloud, cluster)] == ["c1"]
+    (other,) = machines(cloud, f"{cluster}-other")
+    cloud.end(other)
 
 
 def test_several_are_made_at_once(cloud: Machines, cluster: str) -> None:
@@ -174,6 +178,18 @@ def test_a_fake_cloud_answers_what_its_table_says(tmp_path: Path, boot: Path) ->
     assert hangs == CloudRefusal("unreachable", "no answer within 0 s")
     vm = Vm(id="x", node="c1", nonce="1", created=0.0)
     assert cloud.end(vm) == CloudRefusal("busy", "InternalError: later")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"pid": 1}', b"\xff"])
+def test_a_file_that_is_no_record_of_a_fake_machine_is_named(
+    tmp_path: Path, boot: Path, text: str | bytes
+) -> None:
+    record = tmp_path / "box-c7-x.json"
+    record.write_bytes(text if isinstance(text, bytes) else text.encode())
+    cloud = open_cloud(Cloud(name="f", driver="fake", folder=str(tmp_path), user_data=str(boot)))
+    said = CloudRefusal("unknown", f"{record}: no record of a machine; remove it")
+    assert cloud.existing("box") == said
+    assert cloud.create(VmOrder(cluster="box", node="c1", nonce="1")) == said
 
 
 # ---- EC2 ----

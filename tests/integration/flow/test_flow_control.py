@@ -232,6 +232,20 @@ def test_a_branch_without_tasks_ends_a_run_at_once() -> None:
         assert s.submit("b", False).result() == ["b"]
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_no_task_at_all_is_run_in_any_workers(way: Way) -> None:
+    a, b = integer("a"), integer("b")
+    flows = [fo.flow_output(each, name=name) for each, name in ((a, "first"), (b, "second"))]
+    yes = fo.flow_input("yes", bool)
+    same = fo.flow_output(integer("n"))
+    chosen = fo.cond(yes, *flows, a=integer("x"), b=integer("y"))
+    with fo.slice(
+        fo.flow_output(chosen, fo.loop(same, integer("z"), max_rounds=3)), workers=way
+    ) as s:
+        assert s.run(yes=True, x=1, y=2, z=3) == [1, 3]
+        assert s.run(yes=False, x=1, y=2, z=3) == [2, 3]
+
+
 def test_stages_of_a_round_run_side_by_side() -> None:
     both = threading.Barrier(2, timeout=300)
 

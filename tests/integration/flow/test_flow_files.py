@@ -221,6 +221,14 @@ LISTS = "expected numbers in nested lists of equal lengths as JSON, or a .npy fi
         (("takes.py", "words=x"), "the flow has no input 'words'; did you mean 'word'?"),
         (("notes.txt",), "notes.txt: the name of a flow file must end in .py"),
         (("adds.py", "a=1", "2"), "'2': expected NAME=VALUE"),
+        (
+            ("gives.py", "n=1", "--out", "make.n=a.json", "--out", "make.n=b.json"),
+            "--out make.n=b.json: make.n is given twice; one place is for one output",
+        ),
+        (
+            ("gives.py", "n=1", "--out", "make.n=a.json", "--out", "make.grid=./a.json"),
+            "--out make.grid=./a.json: make.n is written there too; use another name",
+        ),
         (("adds.py:other",), "adds.py has no flow 'other'; its flows are flow"),
         ((), "name a flow file, or an image to be run"),
         (("--env", "mine", "--journal", "j"), "--journal is for a flow, and mine is an image"),

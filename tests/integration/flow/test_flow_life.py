@@ -43,6 +43,41 @@ def test_a_freed_slice_says_so_and_freeing_twice_is_once(way: Way) -> None:
     assert "freed" in repr(s)
 
 
+def uses(s: Any) -> list[str]:
+    """What each way to run it gives, or the error."""
+    said = []
+    ways: list[Any] = [lambda: s.run(1), lambda: s.submit(1).result(), lambda: next(s.map([1]))]
+    for use in ways:
+        try:
+            said.append(str(use()))
+        except fo.SliceFreed as error:
+            said.append(str(error))
+    return said
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_forked_child_uses_threads_of_its_own_and_no_worker_of_its_parent(
+    way: Way, tmp_path: Path
+) -> None:
+    with fo.slice(add(integer(), 1), workers=way) as s:
+        assert s.submit(1).result() == [2]
+        assert len(list(s.map(range(2000)))) == 2000
+        child = os.fork()
+        if child == 0:
+            try:
+                signal.alarm(int(PATIENCE_SECONDS))
+                (tmp_path / "said").write_text("\n".join(uses(s)))
+                s.free()
+                os._exit(0)
+            finally:
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        said = (tmp_path / "said").read_text().splitlines()
+        refused = f"this slice belongs to process {os.getpid()}: make another"
+        assert said == [refused if way == "process" else "[2]"] * 3
+        assert s.run(1) == [2]
+
+
 def test_leaving_a_with_frees_the_slice_also_on_an_error() -> None:
     with pytest.raises(ZeroDivisionError), fo.slice(add(integer(), 1)) as s:
         raise ZeroDivisionError

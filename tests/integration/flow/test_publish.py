@@ -106,6 +106,7 @@ def test_a_link_stays_and_leads_to_the_new_content(tmp_path: Path) -> None:
         (np.zeros(2), "a.txt", "an array of float64, shape .* ends in .npy or .json"),
         (object(), "a.json", r"a.json: <object object .* has no form in JSON"),
         ({1: 2}, "a.json", "has no form in JSON"),
+        (np.longdouble(0.1), "a.json", "a.json: .* has no form in JSON"),
         (b"a", "a.json", "has no form in JSON"),
         (np.array([1, "a"], dtype=object), "a.npy", "Object arrays cannot be saved"),
         ("\udc80", "a.txt", "a.txt: a text that is not Unicode"),
@@ -147,6 +148,13 @@ def test_a_folder_is_not_copied_into_itself(
             fo.publish(Path(), place)
     assert left(tmp_path) == ["file"]
     assert not fo.publish(Path(), tmp_path)
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe")
+    for given in (tmp_path, pipe):
+        with pytest.raises(fo.ValueRefused, match=rf"^publish: .* {pipe} is neither$"):
+            fo.publish(given, f"{tmp_path}.out")
 
 
 def test_a_name_is_as_long_as_a_name_may_be(tmp_path: Path) -> None:

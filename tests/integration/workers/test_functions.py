@@ -122,10 +122,20 @@ def test_a_function_that_cannot_be_sent_is_named_in_one_line() -> None:
 MAIN = """
     import flowos as fo
     from dataclasses import dataclass
+    from typing import NamedTuple
 
     @dataclass
     class Point:
         x: int
+
+    @dataclass(slots=True)
+    class Slim:
+        x: int
+        y: int = 2
+
+    class Pair(NamedTuple):
+        a: object
+        b: int
 
     def helper(p): return p.x * 2
 
@@ -137,7 +147,13 @@ MAIN = """
     def g(p: fo.any_) -> fo.any_:
         raise KeyError(p.x)
 
+    @fo.task
+    def h(p: fo.any_) -> fo.any_:
+        return Pair(Slim(p.a.x + 1), p.b)
+
     p = fo.flow_input("p", fo.any_)
+    with fo.slice(fo.flow_output(h(p)), workers="process") as s:
+        assert s.run(Pair(Slim(4), 1)) == [Pair(Slim(5), 1)]
     with fo.slice(fo.flow_output(f(p)), workers="process") as s:
         result = s.run(Point(4))[0]
         assert type(result) is Point and result == Point(8), result
@@ -157,7 +173,7 @@ def test_functions_and_classes_of_main_cross_both_ways(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=300)
     assert done.stderr == ""
     assert done.stdout.splitlines() == [
-        "task 'g' raised KeyError: 4 (script.py:17); given p = Point(x=4) (Point)",
+        "task 'g' raised KeyError: 4 (script.py:27); given p = Point(x=4) (Point)",
         "<class 'KeyError'>",
         "ok",
     ]

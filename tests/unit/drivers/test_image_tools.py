@@ -31,15 +31,8 @@ def test_squashing_leaves_out_all_that_differs_between_two_makings() -> None:
 def test_a_squashfs_is_unpacked_and_looked_into() -> None:
     assert squashfs.unsquash(P("/a"), P("/b"), processors=1)[-3:] == ("-dest", "/b", "/a")
     assert squashfs.cat(P("/a"), "x/y") == ("unsquashfs", "-cat", "/a", "x/y")
-    assert squashfs.listing(P("/a")) == ("unsquashfs", "-l", "-d", "", "/a")
+    assert squashfs.listing(P("/a")) == ("unsquashfs", "-ll", "-d", "", "/a")
     assert squashfs.version() == ("mksquashfs", "-version")
-
-
-@pytest.mark.parametrize("path", ["/sbin/init", "/usr/sbin/init"])
-def test_a_path_may_be_that_of_a_merged_usr_or_not(path: str) -> None:
-    assert squashfs.has_path(f"\n/usr\n{path}\n", "/sbin/init")
-    assert squashfs.has_path(f"\n/usr\n{path}\n", "/usr/sbin/init")
-    assert not squashfs.has_path(f"\n/usr\n{path}\n", "/sbin/in")
 
 
 def test_the_version_of_squashfs_tools_is_read() -> None:

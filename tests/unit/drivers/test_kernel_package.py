@@ -6,6 +6,7 @@ import zlib
 
 import pytest
 
+from flowos.drivers.images import kernel
 from flowos.drivers.images.kernel import (
     NEEDED,
     cpio,
@@ -43,6 +44,23 @@ def test_a_package_gives_the_kernel_and_its_modules_each_behind_what_it_needs() 
 @pytest.mark.parametrize("kind", ["gz", "bz2"])
 def test_a_package_may_be_compressed_in_other_ways(kind: str) -> None:
     assert read_kernel_package(io.BytesIO(deb(parts(), kind))).release == "6.1-x"
+
+
+def test_a_package_may_come_byte_by_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "_BLOCK_BYTES", 1)
+    assert read_kernel_package(io.BytesIO(deb(parts(), "gz"))).release == "6.1-x"
+
+
+@pytest.mark.parametrize("kind", ["gz", "xz"])
+def test_damage_is_found_also_where_all_files_could_be_read(kind: str) -> None:
+    whole = deb(parts(), kind) + b"another file" * 20_000
+    assert read_kernel_package(io.BytesIO(whole)).release == "6.1-x"
+    start, end = whole.index(b"`\n", whole.index(b"data.tar")) + 2, whole.index(b"another")
+    for at in range(start + 12, end - 12):
+        damaged = bytearray(whole)
+        damaged[at] ^= 0x10
+        with pytest.raises(EnvironmentRefused):
+            read_kernel_package(io.BytesIO(damaged))
 
 
 @pytest.mark.parametrize(
@@ -88,6 +106,13 @@ def test_a_kernel_without_a_part_is_refused_by_its_name() -> None:
 
 def test_what_is_built_in_is_not_loaded() -> None:
     assert load_order({}, NEEDED) == ()
+    odd = parts() | {"./lib/modules/6.1-x/modules.builtin": b"\xff\nvirtio_console.ko"}
+    assert read_kernel_package(io.BytesIO(deb(odd))).release == "6.1-x"
+
+
+def test_modules_that_need_each_other_are_loaded_once_each() -> None:
+    found = {"a": b"\0depends=b\0", "b": b"\0depends=a\0"}
+    assert load_order(found, (), ("a", "b")) == ("b", "a")
 
 
 @pytest.mark.parametrize("pack", [lzma.compress, lambda c: zlib.compress(c, wbits=31)])

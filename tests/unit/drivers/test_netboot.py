@@ -85,6 +85,7 @@ def test_without_bmcs_there_is_no_program_for_slurm() -> None:
         ({"settings": "~"}, "--settings '~': expected an absolute path"),
         ({"init": "systemd"}, "--init 'systemd': expected a path in the image"),
         ({"url": "ftp://head"}, "--url 'ftp://head': expected an address as http://head/boot"),
+        ({"url": "http://head:65536/boot"}, "--url 'http://head:65536/boot': expected an address"),
         ({"url": "http://me:secret@head"}, "--url 'http://me:secret@head': expected an address"),
         ({"bss": "head"}, "--bss 'head': expected an address as https://head:8443"),
         ({"redfish": "https://bmc"}, "--redfish 'https://bmc': expected an address as https://{no"),

@@ -29,6 +29,7 @@ from flowos.drivers.allocators.sge import (
     read_names,
     read_nodes,
     read_parallel,
+    read_port,
     read_queue,
     read_reason,
     reason_words,
@@ -242,6 +243,7 @@ def test_why_a_job_waits_is_read_where_the_scheduler_keeps_it(version: str, reas
             "The job flowos-1 of user(s) mara does not exist",
         ),
         ("gone", "Following jobs do not exist: \n99\n", "99"),
+        ("gone", "job 7 is already in deletion\n", "job 7 is already in deletion"),
         (
             "unreachable",
             "error: commlib error: got select error (Connection refused)\n",
@@ -261,6 +263,13 @@ def test_why_a_job_waits_is_read_where_the_scheduler_keeps_it(version: str, reas
 def test_a_complaint_says_whether_it_can_help_to_try_again(kind: str, text: str, says: str) -> None:
     found = read_complaint(text)
     assert (found.kind, found.text) == (kind, says)
+
+
+def test_the_port_of_its_daemons_is_one() -> None:
+    assert [read_port(text) for text in ("", "1", "7000", "65535")] == [6445, 1, 7000, 65535]
+    for text in ("abc", "0", "65536", "-1", " 7", "9" * 5000):
+        with pytest.raises(SliceRefused, match=r"^SGE_EXECD_PORT='.*: expected a port, 1 to "):
+            read_port(text)
 
 
 # ---- what a cluster can never give ----

@@ -5,12 +5,15 @@ import threading
 from collections.abc import Collection
 from pathlib import Path
 
+import pytest
+
 from flowos.engine._held_ends import lease_ended
 from flowos.engine._leases import Leases
 from flowos.engine._node import Node
 from flowos.engine._provider import HoldEvent
+from flowos.engine.local._here import Here
 from flowos.engine.slurm._lease_holder import ASKED, LeaseHolder
-from flowos.model import Ask, Lost, Pool, to_plain
+from flowos.model import Ask, Lost, Pool, SliceRefused, to_plain
 
 
 def test_freeing_waits_for_the_thread_that_gives_back_what_is_over() -> None:
@@ -45,6 +48,21 @@ def test_what_hears_of_the_end_may_free() -> None:
     leases.end(held, "early")
     leases.free(held)
     assert given == ["once"]
+
+
+def test_a_node_that_is_lost_does_not_come_back_with_those_that_are_added() -> None:
+    given: list[Node] = []
+    leases = Leases(Pool(name="p"), given.extend)
+    one, two, three = Here("one"), Here("two"), Here("three")
+    held = leases.begin((one, two), Ask(), lambda _: None)
+    leases.lose(held, "one", "gone")
+    assert leases.add(held, (three,)).nodes == (two, three)
+    assert leases.give_back(held, ["two"]).nodes == (three,)
+    leases.free(held)
+    assert given == [two, three]
+    with pytest.raises(SliceRefused, match="it was freed"):
+        leases.add(held, (one,))
+    assert given == [two, three, one]
 
 
 def test_an_end_is_told_as_that_of_a_lease_only_where_it_is_one() -> None:

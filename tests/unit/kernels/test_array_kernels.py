@@ -143,6 +143,7 @@ def test_what_is_not_taken_is_said_in_one_line() -> None:
     for bins in (0, 10**12, 2**63 - 1):
         assert f"bins is 1 to 1000000000, given {bins}" in message(k.histogram, x, bins)
     assert "range is (low, high), given 5" in message(k.histogram, x, 3, 5)
+    assert "range is (low, high), given (0, 1" in message(k.histogram, x, 3, (0, 2**1024))
     assert "the range is 2 to 1" in message(k.histogram, x, 3, (2, 1))
 
 

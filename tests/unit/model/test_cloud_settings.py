@@ -98,6 +98,7 @@ def test_a_fake_cloud_answers_as_its_table_says() -> None:
         (f"{FAKE}answers = ['create: ']", ":5: cloud.a.answers: 'create: ': expected create, "),
         (f"{EC2}security_groups = ['sg']", ":5: cloud.a.security_groups: they need a subnet"),
         (f"{EC2}endpoint = 'ftp://x'", ":5: cloud.a.endpoint: 'ftp://x': expected http(s)://"),
+        (f"{EC2}endpoint = 'http://x:65536'", ":5: cloud.a.endpoint: 'http://x:65536': expected"),
         (f"{EC2}spot = 1", ":5: cloud.a.spot: bool expected, got 1"),
     ],
 )

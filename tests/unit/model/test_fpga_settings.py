@@ -56,6 +56,9 @@ def test_what_cannot_be_names_its_key(line: str, complaint: str) -> None:
 def test_a_name_is_one_of_a_file() -> None:
     with pytest.raises(SettingsError, match="name: 'a b': expected letters"):
         read('[fpgas."a b"]\nboard = "arty"\n')
+    for name in ("cpu", "gpu0", "gpu1-mig2", "opencl-x-0"):
+        with pytest.raises(SettingsError, match=rf"fpgas.{name}.*a device that is found has it"):
+            read(f'[fpgas.{name}]\nboard = "arty"\n')
     assert Fpga(name="a", address="10.0.0.7:65535").address.endswith(":65535")
 
 

@@ -137,3 +137,13 @@ def test_a_task_takes_several_in_the_order_in_which_they_are_preferred() -> None
             fo.task(same, needs=wrong)  # type: ignore[arg-type]
     with pytest.raises(fo.WiringError, match=r"needs 1 GPU, else 8 cores; give one fo\.Needs$"):
         fo.gang(fo.command(["true"], needs=given), mpi="mpich")
+
+
+def test_a_gang_is_of_a_command_and_of_an_mpi() -> None:
+    given: Any = 5
+    with pytest.raises(WiringError, match=r"^gang: expected a task made by fo.command, given 5$"):
+        fo.gang(given, mpi="mpich")
+    wrong: tuple[Any, ...] = ("", 3, None, "direct")
+    for mpi in wrong:
+        with pytest.raises(WiringError, match=r"^gang: mpi=.*; there is openmpi, mpich, "):
+            fo.gang(fo.command(["true"]), mpi=mpi)

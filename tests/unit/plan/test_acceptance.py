@@ -10,7 +10,14 @@ import pytest
 import scipy
 
 from flowos.model import Baseline, BaselineNumber, Case, MachineKind, Measurement, Unmeasured
-from flowos.plan import BaselineCheck, MachineRun, Numbers, baseline_numbers, checked
+from flowos.plan import (
+    BaselineCheck,
+    MachineRun,
+    Numbers,
+    baseline_numbers,
+    checked,
+    unjudged_numbers,
+)
 from flowos.plan import tolerance_with as tolerance_of
 from flowos.plan._new_run import new_run
 from tests.unit.plan.many_runs import MARKED, RATE, TIME, at, heavy, normal, run, runs_of
@@ -100,9 +107,12 @@ def test_a_spread_without_end_is_cut() -> None:
 
 
 def test_numbers_of_one_run_and_below_0_are_left_out() -> None:
-    runs = [run("a", at(RATE, 40e9), at(OTHER, 1e9)), run("b", at(RATE, 41e9), at(OTHER, 0.0))]
+    values = [(40e9, 1e9), (41e9, 0.0), (42e9, 1e9)]
+    runs = [run(f"r{a}", at(RATE, a), at(OTHER, b)) for a, b in values]
     assert [n.metric for n in baseline_numbers(runs, error=0.05)] == ["triad"]
+    assert [n.metric for n in unjudged_numbers(runs)] == ["copy"]
     assert baseline_numbers(runs[:1], error=0.05) == ()
+    assert unjudged_numbers(runs[:1]) == ()
 
 
 @pytest.mark.parametrize(

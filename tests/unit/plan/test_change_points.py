@@ -95,6 +95,14 @@ def test_less_than_a_hundredth_is_of_no_interest() -> None:
     assert found.changes == ()
 
 
+def test_a_number_that_was_0_is_there_and_not_judged() -> None:
+    values = (0.0,) * 8 + (0.5,) * 8
+    (found,) = number_changes(runs_of(TIME, *values))
+    assert (found.judged, found.values, found.changes) == (False, values, ())
+    (other,) = number_changes(runs_of(TIME, *values[8:]))
+    assert other.judged
+
+
 def test_fewer_than_six_runs_say_nothing() -> None:
     assert number_changes(runs_of(RATE, 40, 40, 40, 20, 20)) == ()
     assert best_break([1.0, 1.0, 2.0, 2.0, 2.0]) == Break(0, 1.0)

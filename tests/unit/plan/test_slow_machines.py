@@ -51,6 +51,16 @@ def test_fast_ones_and_longer_times_have_their_sides() -> None:
     assert slow.ratio == pytest.approx(1 / 1.5, rel=0.01)
 
 
+def test_a_number_that_is_0_on_a_machine_is_named_and_not_judged() -> None:
+    runs = [
+        run(name, at(RATE, 40e9), at(TIME, value), machine=name)
+        for name, value in zip(NODES, (0.0, 0.0, 5.0, 0.0, 0.0), strict=True)
+    ]
+    found = slow_machines(runs)
+    assert (found.numbers, found.slow) == (1, ())
+    assert [(n.case, n.metric) for n in found.unjudged] == [(TIME.case, TIME.metric)]
+
+
 def test_less_than_a_hundredth_is_of_no_interest() -> None:
     assert slow_machines(runs_of(RATE, 100, 100, 99.5, 100, 100.001, machines=NODES)).slow == ()
 

@@ -162,6 +162,15 @@ def test_where_half_of_the_numbers_are_marked_the_probe_is_not_judged() -> None:
     assert (zero.low, zero.high) == (0.0, math.inf)
 
 
+def test_where_a_number_was_0_the_medians_are_told_and_0_in_both_is_equal() -> None:
+    zero = replace(TIME, median=0.0, low=0.0, high=0.0)
+    found = judged(of("a", zero), of("b", replace(zero, median=0.5, high=0.5)))
+    assert found.answer == "inconclusive"
+    assert found.why == "0, then 0.5 second: a value is not above 0, so that there is no ratio"
+    same = judged(of("a", zero), of("b", zero))
+    assert (same.answer, same.why) == ("equal", "0 in both")
+
+
 def test_what_only_one_run_has_is_told() -> None:
     found = by_probe((), of("a", RATE), of("b", TIME), margin=0.05)
     assert [(v.metric, v.answer, v.why) for v in found] == [

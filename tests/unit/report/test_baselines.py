@@ -10,9 +10,11 @@ import pytest
 from flowos.model import (
     Baseline,
     BaselineNumber,
+    Case,
     MachineKind,
     MeasurementRequest,
     Run,
+    UnjudgedNumber,
     UsageError,
 )
 from flowos.plan import BaselineCheck, NumberCheck
@@ -79,6 +81,24 @@ def test_a_baseline_is_read_as_it_was_written_and_has_a_line_for_each_number() -
     ]
 
 
+def test_a_baseline_of_an_older_flowos_is_of_no_quota_and_no_gpus() -> None:
+    whole = json.loads(baseline_json(BASELINE))
+    del whole["baseline"]["unjudged"], whole["baseline"]["kind"]["quota_cpus"]
+    del whole["baseline"]["kind"]["gpus"]
+    assert read_baseline_json(json.dumps(whole)) == BASELINE
+    kind = replace(BASELINE.kind, quota_cpus=0.5, gpus=("T4", "H100"))
+    assert str(kind) == "Example CPU, 4 cpus, x86_64, a quota of 0.5 cpus, T4, H100"
+
+
+def test_numbers_that_are_not_judged_are_named() -> None:
+    lone = UnjudgedNumber(case=Case("command"), metric="system")
+    other = replace(BASELINE, unjudged=(lone, lone))
+    assert read_baseline_json(baseline_json(other)) == other
+    named = "  2 numbers are not above 0 in a run, and not judged: command: system; command: system"
+    assert baseline_text(other).splitlines()[-1] == named
+    assert check_text(CHECK, other, "node.json").splitlines()[-1] == named
+
+
 def changed(**changes: Any) -> str:
     whole = json.loads(baseline_json(BASELINE))
     whole["baseline"] |= changes
@@ -111,6 +131,10 @@ TWICE = [*numbers()[:1], *numbers()]
         (changed(max_tolerance=0), "max_tolerance 0.0: expected a share above 0"),
         (changed(numbers=numbers(median=-1)), "numbers[0] (stream: compiler gcc-12, threads 2: "),
         (changed(numbers=numbers(tolerance=None)), "tolerance nan: expected a number above 0"),
+        (changed(nodes=0), "nodes 0: expected a number above 0"),
+        (changed(probes=[]), "numbers[0] (stream: compiler gcc-12, threads 2: triad): 'stream' is"),
+        (changed(commands=[["true"]]), "commands: expected where the probes have 'command'"),
+        (changed(probes=["stream", "mpi", "command"]), "commands: expected where the probes have"),
         (changed(numbers=TWICE), "numbers[1] (stream: compiler gcc-12, threads 2: triad): it is"),
     ],
 )

@@ -116,7 +116,10 @@ def test_no_spreadsheet_takes_a_level_for_a_formula_and_numbers_stay_numbers(sma
     [
         ("{", "no FlowOS report"),
         ("[]", "no FlowOS report: it does not say"),
-        ('{"format": "flowos-report", "schema": 99}', "schema 99, this FlowOS reads 4"),
+        ('{"format": "flowos-report", "schema": 99}', "reads 1, 2, 3, 4: upgrade FlowOS$"),
+        ('{"format": "flowos-report", "schema": 0}', "schema 0, .* damaged, write it again$"),
+        ('{"format": "flowos-report", "schema": [4]}', r"schema \[4\], .* damaged, write it"),
+        ('{"format": "flowos-report", "schema": NaN}', "schema nan, .* damaged, write it again$"),
         (f'{{"format": "flowos-report", "schema": "{"x" * 5000}"}}', "schema 'xxx"),
         ('{"format": "flowos-report", "schema": 1}', "cannot be read: report: Report expected"),
     ],
@@ -166,6 +169,30 @@ def test_a_probe_without_a_section_is_shown_by_its_name(small: Report) -> None:
     lone: Measurement = replace(small.measurements[0], case=Case("odd"))
     book = replace(small, measurements=(lone,), sections=())
     assert "\n## odd\n" in markdown(book)
+
+
+def test_each_axis_has_a_column_of_its_own(small: Report) -> None:
+    levels = (("count", "1"), ("count_level", "2"), ("=a", "3"), ("'=a", "4"))
+    odd = replace(small.measurements[0], case=Case("stream", levels))
+    names, row = list(table.reader(io.StringIO(csv(replace(small, measurements=(odd,))))))
+    assert len(set(names)) == len(names)
+    assert row[-4:] == ["1", "2", "3", "4"]
+
+
+def test_each_axis_is_a_label_that_prometheus_takes(small: Report) -> None:
+    from prometheus_client.openmetrics import parser
+
+    read: Callable[[str], Any] = parser.text_string_to_metric_families
+    names = ("a-b", "a_b", "", "é", "日本", "__name__", "level_1", "\x1b")
+    cases = [Case("stream", levels=tuple((name, name) for name in names[at:])) for at in (0, 1)]
+    odd = tuple(replace(small.measurements[0], case=case, unit="") for case in cases)
+    said = openmetrics(replace(small, measurements=odd))
+    assert "\x1b" not in said
+    (family,) = read(said)
+    assert (family.name, family.unit) == ("flowos_stream_triad", "")
+    first, second = (set(sample.labels.values()) for sample in family.samples)
+    assert first - second == {"a-b"}
+    assert {*names[1:-1], "?"} <= second
 
 
 def test_metrics_are_read_by_prometheus(small: Report) -> None:

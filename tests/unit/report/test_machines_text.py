@@ -1,6 +1,6 @@
 """Slow machines and changes over time in the terminal."""
 
-from flowos.model import Case
+from flowos.model import Case, UnjudgedNumber
 from flowos.plan import NumberChange, NumberHistory, SlowMachine, SlowMachines
 from flowos.report import changes_text, slow_text
 
@@ -44,6 +44,25 @@ def test_where_none_is_slow_it_says_so_and_what_counted_as_a_machine() -> None:
     first, second, _ = slow_text(found, 0.05).splitlines()
     assert first == "3 runs, 1 number of each; none is slow"
     assert "each counts as one of its own" in second
+
+
+def test_numbers_that_are_not_judged_are_named() -> None:
+    named = "  1 number is not above 0 in a run, and not judged: command: system"
+    lone = UnjudgedNumber(case=Case("command"), metric="system")
+    found = SlowMachines(machines=("a", "b", "c"), numbers=1, slow=(), unjudged=(lone,))
+    assert slow_text(found, 0.05).splitlines()[-1] == named
+    history = NumberHistory(
+        case=lone.case,
+        metric=lone.metric,
+        unit="second",
+        values=(0.0, 0.5),
+        changed_at=(),
+        changes=(),
+        judged=False,
+    )
+    shown = changes_text("n1", ("r1", "r2"), (HISTORY, history), 0.05).splitlines()
+    assert shown[1] == "1 of 1 number changed"
+    assert named in shown
 
 
 def test_a_change_is_shown_on_its_history() -> None:

@@ -56,6 +56,18 @@ def test_where_nothing_lies_apart_there_is_no_table_of_numbers() -> None:
     assert "lie apart" not in shown
 
 
+def test_numbers_without_a_ratio_are_named_and_are_none_whose_ranges_meet() -> None:
+    lone = replace(
+        MEET, metric="system", ratio=math.nan, low=0.0, high=math.inf, answer="inconclusive"
+    )
+    shown = runs_text(
+        "equal or better", (PROBE,), (MEET, replace(lone, why="0, then 0.5 second"))
+    ).splitlines()
+    assert shown[0] == "1 number of 2 cannot be judged:"
+    assert shown[1].endswith(": system (0, then 0.5 second)")
+    assert shown[-1].startswith("1 whose ranges meet")
+
+
 def test_absurd_ratios_are_short() -> None:
     assert "34434 (34086 to 42813)" in runs_text("worse", (PROBE,), (WILD,))
 

@@ -36,7 +36,7 @@ def test_what_looks_like_a_path_is_one(given: str) -> None:
     assert read_url(given) == Path(given).absolute()
 
 
-@pytest.mark.parametrize("given", ["foo", "sqlite", "sqlite:foo", "postgresql:h"])
+@pytest.mark.parametrize("given", ["foo", "sqlite"])
 def test_a_mistyped_url_makes_no_database_of_that_name(given: str) -> None:
     with pytest.raises(StoreError, match=f"store '{given}': expected the path of an SQLite file"):
         read_url(given)
@@ -61,12 +61,19 @@ def test_a_database_in_memory_is_forgotten(given: str) -> None:
             assert (store.place, store.sizes()) == (":memory:", (0, 0, 0))
 
 
-@pytest.mark.parametrize("kind", ["postgresql", "postgres", "postgresql+psycopg"])
+@pytest.mark.parametrize("kind", ["postgresql", "postgres", "POSTGRESQL", "postgresql+psycopg"])
 def test_urls_of_postgresql_have_several_beginnings(kind: str) -> None:
     assert read_url(f"{kind}://u@h/x") == "postgresql://u@h/x"
 
 
-@pytest.mark.parametrize("given", ["sqlite://x.db", "postgresql://u:hunter2@h:port/x"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        *("sqlite://x.db", "sqlite:foo", "sqlite:/y.db", "SQLite:x.db", "postgresql:h"),
+        *("postgresql:/u:hunter2@h/x", "postgresql:u:hunter2@h/x"),
+        "postgresql://u:hunter2@h:port/x",
+    ],
+)
 def test_an_unreadable_url_is_one_line_without_the_url(given: str) -> None:
     with pytest.raises(StoreError) as caught:
         open_store(given)
@@ -90,6 +97,22 @@ def test_a_place_is_shown_without_its_password(url: str, shown: str) -> None:
 
 def test_a_password_in_the_drivers_words_is_hidden_and_the_words_are_one_line() -> None:
     assert describe("odd:\n hunter2 and\n s3cret", ("hunter2", "s3cret", "")) == "odd: *** and ***"
+
+
+def test_a_short_password_is_hidden_as_a_word_and_leaves_other_words_whole() -> None:
+    assert describe('an invalid port: "p" of p@h', ("p",)) == 'an invalid port: "***" of ***@h'
+
+
+@pytest.mark.parametrize(
+    ("said", "right"),
+    [
+        ("permission denied for schema public", "create tables there"),
+        ("permission denied for table flowos_runs", "read and write its tables"),
+        ("permission denied for sequence flowos_runs_number_seq", "read and write its tables"),
+    ],
+)
+def test_the_right_that_a_user_lacks_is_named(said: str, right: str) -> None:
+    assert describe(said) == f"this user may not: ask for the right to {right}"
 
 
 @pytest.mark.parametrize(

@@ -223,6 +223,13 @@ def _elements(text: str, tag: str) -> Iterator["Element"]:
         raise SliceRefused(f"Grid Engine answers no XML that can be read: {error}") from None
 
 
+def read_port(text: str) -> int:
+    """Of SGE_EXECD_PORT, which may be empty. Raises SliceRefused if it is no port."""
+    if re.fullmatch(r"[0-9]{0,5}", text) is None or int(text or EXECD_PORT) not in range(1, 65536):
+        raise SliceRefused(f"SGE_EXECD_PORT={text!r:.80}: expected a port, 1 to 65535")
+    return int(text or EXECD_PORT)
+
+
 def read_names(text: str) -> tuple[str, ...]:
     """Of `queues_words`."""
     return tuple(line.strip() for line in text.splitlines() if line.strip())
@@ -271,7 +278,11 @@ def read_reason(text: str) -> str:
 
 
 _SAYS: tuple[tuple[ComplaintKind, str], ...] = (
-    ("gone", r"denied: job \"|The job .* does not exist|Following jobs do not exist"),
+    (
+        "gone",
+        r"denied: job \"|The job .* does not exist|Following jobs do not exist"
+        r"|is already in deletion",
+    ),
     (
         "unreachable",
         r"commlib error|unable to send message|can't connect|got (?:send|select|read) error"

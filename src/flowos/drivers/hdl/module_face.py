@@ -6,6 +6,7 @@ from typing import Literal
 
 from flowos.model import HdlDesign, HdlStream, NoRetry, counted
 
+__flowos_frames__ = True
 Direction = Literal["input", "output", "inout"]
 ModulePorts = Mapping[str, tuple[Direction, int]]
 """Each port's direction, and its width in bits."""

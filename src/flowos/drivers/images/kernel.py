@@ -9,11 +9,13 @@ is unpacked here, once, where it can be started so (an ELF with the entry of Xen
 Tested with Debian 12's linux-image-6.1. Its cloud kernel lacks 9p.
 """
 
+import io
 import lzma
 import re
 import tarfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import IO
 
 from flowos._dataclasses import dataclass
@@ -36,6 +38,7 @@ MAX_CPIO_BYTES = (1 << 32) - 1
 """Of a file in an archive for the kernel."""
 
 _AR, _AR_HEADER_BYTES = b"!<arch>\n", 60
+_BLOCK_BYTES = 1 << 16
 _PAYLOAD, _SETUP_SECTORS, _BOOT_MAGIC = 0x248, 0x1F1, slice(0x202, 0x206)
 _PVH_NOTE = b"\4\0\0\0\4\0\0\0\x12\0\0\0Xen\0"
 _PVH_NOTE_64 = b"\4\0\0\0\10\0\0\0\x12\0\0\0Xen\0"
@@ -64,7 +67,7 @@ def read_kernel_package(file: IO[bytes]) -> UnpackedKernel:
             if name.startswith("boot/vmlinuz-"):
                 image, release = read(), name.removeprefix("boot/vmlinuz-")
             elif name.endswith("/modules.builtin"):
-                builtin = frozenset(map(_module_name, read().decode().split()))
+                builtin = frozenset(map(_module_name, read().decode(errors="replace").split()))
             elif (inside := _module_path(name)).startswith(_FOLDERS):
                 found[_module_name(name)] = _unpacked_module(inside, read())
     except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError) as error:
@@ -86,14 +89,16 @@ def load_order(
 ) -> tuple[str, ...]:
     """Names of the modules to load, each after those that it needs."""
     order: list[str] = []
+    seen = {*builtin}  # also those that need each other
 
     def add(name: str, needs: str) -> None:
-        if name in order or name in builtin:
+        if name in seen:
             return
         if name not in found:
             raise EnvironmentRefused(
                 f"its kernel has no {name}, which {needs} needs; Debian's cloud kernels have no 9p"
             )
+        seen.add(name)
         for other in _depends(found[name]):
             add(other, name)
         order.append(name)
@@ -153,9 +158,29 @@ def _files(file: IO[bytes]) -> Iterator[tuple[str, Callable[[], bytes]]]:
                     return content.read() if content else b""
 
                 yield member.name.removeprefix("./"), read
+        with suppress(EOFError):  # another file of the package may be behind the last one's end
+            while data.fileobj.read(_BLOCK_BYTES):
+                pass  # a checksum stands at the end
 
 
-def _data_of(file: IO[bytes]) -> IO[bytes]:
+class _Gunzipped(io.RawIOBase):
+    """Compares its checksum, which tarfile does not."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._inflate = file, zlib.decompressobj(wbits=31)
+
+    def read(self, size: int = _BLOCK_BYTES) -> bytes:
+        """Of this size at most; nothing at its end. Raises zlib.error if it is damaged."""
+        while not self._inflate.eof:
+            packed = self._inflate.unconsumed_tail or self._file.read(_BLOCK_BYTES)
+            if not packed:
+                raise zlib.error("it is cut off")
+            if found := self._inflate.decompress(packed, size):
+                return found
+        return b""
+
+
+def _data_of(file: IO[bytes]) -> "IO[bytes] | _Gunzipped":
     """The package's file where its data begin."""
     if file.read(len(_AR)) != _AR:
         raise EnvironmentRefused("no Debian package")
@@ -163,7 +188,9 @@ def _data_of(file: IO[bytes]) -> IO[bytes]:
         name, size = head[:16].decode(errors="replace").strip().rstrip("/"), head[48:58].strip()
         if not size.isdigit():
             break
-        if name in ("data.tar", "data.tar.xz", "data.tar.gz", "data.tar.bz2"):
+        if name == "data.tar.gz":
+            return _Gunzipped(file)
+        if name in ("data.tar", "data.tar.xz", "data.tar.bz2"):
             return file
         if name.startswith("data.tar"):
             raise EnvironmentRefused(

@@ -1,6 +1,7 @@
 """squashfs-tools: packs a tar stream into a squashfs, and unpacks it."""
 
 import re
+from collections.abc import Mapping
 from pathlib import PurePath
 
 from flowos.model import Argv
@@ -13,6 +14,10 @@ DAMAGED = "it is damaged or truncated"
 
 _BLIND = r"because you're not superuser|^\s*$"
 _LEVEL = "9"
+_ENTRY = re.compile(
+    r"^(\S{10}) \S+ .*? \d{4}-\d\d-\d\d \d\d:\d\d (/.*?)(?: -> (.*))?$", re.MULTILINE
+)
+_MAX_LINKS = 40
 _SIGNS_OF_DAMAGE = (
     "Can't find a valid SQUASHFS superblock",
     "read_block",
@@ -48,13 +53,30 @@ def cat(squashfs: PurePath, path: str) -> Argv:
 
 
 def listing(squashfs: PurePath) -> Argv:
-    return ("unsquashfs", "-l", "-d", "", str(squashfs))
+    return ("unsquashfs", "-ll", "-d", "", str(squashfs))
 
 
-def has_path(stdout: str, path: str) -> bool:
-    """Of `listing`. /bin, /lib and /sbin may be links into /usr."""
-    lines = stdout.splitlines()
-    return any(place in lines for place in (path, f"/usr{path}", path.removeprefix("/usr")))
+def read_listing(stdout: str) -> dict[str, tuple[str, str]]:
+    """Path -> its mode, as -rwxr-xr-x, and what it leads to if it is a link."""
+    return {path: (mode, target) for mode, path, target in _ENTRY.findall(stdout)}
+
+
+def mode_of(entries: Mapping[str, tuple[str, str]], path: str) -> str:
+    """Of what a path of `read_listing` leads to, links inside the image followed; "" if nothing."""
+    at, left, links = "", path.split("/"), 0
+    while left and links < _MAX_LINKS:
+        name = left.pop(0)
+        if name == "..":
+            at = at.rpartition("/")[0]
+        elif name not in ("", "."):
+            mode, target = entries.get(f"{at}/{name}", ("", ""))
+            if mode.startswith("l"):
+                links += 1
+                left = [*target.split("/"), *left]
+                at = "" if target.startswith("/") else at
+            else:
+                at = f"{at}/{name}"
+    return "" if left else entries.get(at, ("", ""))[0]
 
 
 def version() -> Argv:

@@ -90,9 +90,11 @@ def hdl(  # noqa: PLR0913 - options of a task, all by keyword
 def _check(where: str, top: object, limit_cycles: object, board: object, baud: object) -> None:
     if not isinstance(top, str) or not top.isidentifier():
         raise WiringError(f"{where}: top={brief_repr(top)}; expected the name of a module")
-    if limit_cycles is not None and not (isinstance(limit_cycles, int) and limit_cycles > 0):
+    in_range = isinstance(limit_cycles, int) and 0 < limit_cycles < 2**63
+    if limit_cycles is not None and not in_range:
         raise WiringError(
-            f"{where}: limit_cycles={brief_repr(limit_cycles)}; expected a number above 0"
+            f"{where}: limit_cycles={brief_repr(limit_cycles)}; expected a number above 0, "
+            "below 2**63"
         )
     check_board(where, board, baud)
 

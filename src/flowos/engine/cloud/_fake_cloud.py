@@ -20,6 +20,8 @@ from flowos.engine.launch._detached import start_detached, started_at
 from flowos.model import Cloud, CloudRefusal, Vm, VmOrder
 
 _GONE_SECONDS = 5.0
+_ENDED: dict[str, Any] = {"cluster": "", "pid": 0, "started": ""}
+_KEYS = {*Vm.__dataclass_fields__, *_ENDED}
 
 
 class FakeCloud:
@@ -38,12 +40,15 @@ class FakeCloud:
         if refusal := self._refusal("create"):
             return refusal
         id = f"{order.cluster}-{order.node}-{order.nonce}"
-        same = [vm for vm in self._machines(order.cluster) if vm.id == id]
+        found = self._machines(order.cluster)
+        if isinstance(found, CloudRefusal):
+            return found
+        same = [vm for vm in found if vm.id == id]
         if same:
             return same[0]
         try:
             vm = Vm(id=id, node=order.node, nonce=order.nonce, created=time.time())
-            return self._start(vm, filled(self._user_data, order))
+            return self._start(vm, order.cluster, filled(self._user_data, order))
         except OSError as error:
             return CloudRefusal("unknown", f"{error.filename or self._folder}: {error.strerror}")
 
@@ -51,7 +56,7 @@ class FakeCloud:
         if refusal := self._refusal("end"):
             return refusal
         record = self._record(vm.id)
-        plain = _read(record)
+        plain = _read(record) or _ENDED
         if _runs(plain):
             with suppress(ProcessLookupError):
                 os.killpg(plain["pid"], signal.SIGKILL)
@@ -62,22 +67,27 @@ class FakeCloud:
             file.unlink(missing_ok=True)
         return None
 
-    def _start(self, vm: Vm, text: str) -> Vm:
+    def _start(self, vm: Vm, cluster: str, text: str) -> Vm:
         self._folder.mkdir(parents=True, exist_ok=True)
         record = self._record(vm.id)
         script = record.with_suffix(".sh")
         script.write_text(text)
         pid = start_detached(("sh", str(script)), os.environ, record.with_suffix(".log"))
-        plain = {**asdict(vm), "pid": pid, "started": started_at(pid)}
+        plain = {**asdict(vm), "cluster": cluster, "pid": pid, "started": started_at(pid)}
         part = record.with_suffix(".part")
         part.write_text(json.dumps(plain))
         part.rename(record)
         return vm
 
-    def _machines(self, cluster: str) -> tuple[Vm, ...]:
-        records = map(_read, sorted(self._folder.glob(f"{cluster}-*.json")))
-        plain = [each for each in records if _runs(each)]
-        return tuple(Vm(**{name: each[name] for name in Vm.__dataclass_fields__}) for each in plain)
+    def _machines(self, cluster: str) -> tuple[Vm, ...] | CloudRefusal:
+        found = []
+        for record in sorted(self._folder.glob("*.json")):
+            plain = _read(record)
+            if plain is None:
+                return CloudRefusal("unknown", f"{record}: no record of a machine; remove it")
+            if plain["cluster"] == cluster and _runs(plain):
+                found.append(Vm(**{name: plain[name] for name in Vm.__dataclass_fields__}))
+        return tuple(found)
 
     def _record(self, id: str) -> Path:
         return self._folder / f"{id}.json"
@@ -92,12 +102,15 @@ class FakeCloud:
         return read_refusal(answer) if answer else None
 
 
-def _read(record: Path) -> dict[str, Any]:
+def _read(record: Path) -> dict[str, Any] | None:
+    """None if it is none."""
     try:
-        found: dict[str, Any] = json.loads(record.read_text())
+        found = json.loads(record.read_text())
     except FileNotFoundError:  # it is being ended
-        return {"pid": 0, "started": ""}
-    return found
+        return _ENDED
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and found.keys() >= _KEYS else None
 
 
 def _runs(plain: dict[str, Any]) -> bool:

@@ -1,6 +1,7 @@
 """A pool of a cluster: its nodes are those of jobs, which end when they are freed."""
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,8 +58,8 @@ class ClusterProvider:
             self._possible(replace(ask, nodes=nodes, seconds=None))
             id = f"{held.id}-{self._jobs[held.id] + 1}"
             more = self._allocated(replace(ask, nodes=missing, id=id), on_event, cancel, now.nodes)
+            changed = self._leases.add(now, more)
             self._jobs[held.id] += 1
-            changed = self._leases.change(now, (*now.nodes, *more))
             self._watch(held, more)
             return changed
         return self.give_back(now, {node.name for node in now.nodes[nodes:]})
@@ -141,7 +142,7 @@ class ClusterProvider:
             try:
                 refuse_blind(self.pool, base, word, allocation.nodes)
                 return self._nodes_of(allocation, base)
-            except SliceRefused:
+            except BaseException:
                 allocation.free()
                 raise
         except SliceRefused as error:
@@ -174,10 +175,12 @@ class ClusterProvider:
         given = of_jobs(nodes)
         for node in given:
             node.files.close()
-        for allocation in {node.allocation for node in given}:
-            allocation.release({node.name for node in given if node.allocation is allocation})
-        for node in given:
-            node.close()
+        with ExitStack() as each:  # nodes are closed also if a job cannot be ended
+            for node in given:
+                each.callback(node.close)
+            for allocation in {node.allocation for node in given}:
+                its = {node.name for node in given if node.allocation is allocation}
+                each.callback(allocation.release, its)
 
     def _refused(self, why: str) -> SliceRefused:
         return SliceRefused(f"pool {self.pool.name}: {why}")

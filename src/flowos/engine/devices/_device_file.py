@@ -137,8 +137,7 @@ def devices_folder() -> Path:
 def owner_words(owner: DeviceOwner | None) -> str:
     if owner is None:
         return "a program that does not say its name"
-    since = time.strftime("%H:%M:%S", time.localtime(owner.since))
-    return f"process {owner.pid} of {owner.user} since {since} ({owner.program})"
+    return f"process {owner.pid} of {owner.user} since {_clock(owner.since)} ({owner.program})"
 
 
 def _try_lock(fd: int, kind: int) -> bool:
@@ -153,14 +152,33 @@ def _read(fd: int) -> DeviceRecord:
     """What other users wrote is believed as far as it is a record at all."""
     try:
         text = os.pread(fd, _MAX_BYTES, 0) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
-        return from_plain(DeviceRecord, json.loads(text or b"{}"))
-    except ValueError:
+        found = from_plain(DeviceRecord, json.loads(text or b"{}"))
+        return _plain_text(found)
+    except (OSError, ValueError, OverflowError, RecursionError):
         return DeviceRecord()
 
 
+def _plain_text(record: DeviceRecord) -> DeviceRecord:
+    """Fit for a line on a terminal. Raises as time.localtime for a time that is none."""
+    owner = record.owner
+    if owner is not None:
+        _clock(owner.since)
+        user, program = _printable(owner.user), _printable(owner.program)
+        owner = replace(owner, user=user, program=program)
+    loaded, out = _printable(record.loaded), _printable(record.out)
+    return replace(record, owner=owner, loaded=loaded, out=out)
+
+
+def _clock(since: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(since))
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
 def _this_program() -> DeviceOwner:
-    words = " ".join(sys.argv)
-    program = "".join(c if c.isprintable() else "?" for c in words)[:_PROGRAM_CHARS] or "python"
+    program = _printable(" ".join(sys.argv))[:_PROGRAM_CHARS] or "python"
     return DeviceOwner(pid=os.getpid(), user=_user(), program=program, since=time.time())
 
 

@@ -6,14 +6,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from flowos._dataclasses import dataclass
-from flowos.drivers import Runtime
+from flowos.drivers import BOOTING, Runtime
 from flowos.engine._ask import ask
-from flowos.engine.environments._kernels import booting
+from flowos.engine.environments._kernels import booting, kernels
 from flowos.engine.environments._setup import set_up
 from flowos.engine.launch._prepared import prepare
 from flowos.engine.launch._private_dirs import ON_DISK, own_folder
 from flowos.engine.launch._session import LaunchSession
-from flowos.model import Environment, Facts, FlowosError, Form, Image, Launch, Tried
+from flowos.model import Boot, Environment, Facts, FlowosError, Form, Image, Launch, Tried
 
 LIMIT_SECONDS = 30.0
 """What hangs is given up then. A busy machine is late, and no reason to unpack an image."""
@@ -66,15 +66,32 @@ def _enter(way: Runtime, form: Form, session: LaunchSession) -> str:
     try:
         image, undo = set_up(way, _tiny_image(form, session.init_program()), session)
         try:
-            return _complaint(way, image, session)
+            return _first_complaint(way, image, session)
         finally:
             undo()
     except (FlowosError, OSError) as error:
         return str(error)
 
 
-def _complaint(way: Runtime, image: Image, session: LaunchSession) -> str:
-    env = Environment(image=image, runtime=way.name)
+def _first_complaint(way: Runtime, image: Image, session: LaunchSession) -> str:
+    """Nothing once it works: a runtime that boots can do so if any kernel starts."""
+    boots: tuple[Boot | None, ...] = (None,)
+    if way.name in BOOTING:
+        boots = tuple(Boot(kernel=each) for each in kernels()) or boots
+    complaints = []
+    for boot in boots:
+        try:
+            complaint = _complaint(way, image, boot, session)
+        except (FlowosError, OSError) as error:
+            complaint = str(error)
+        if not complaint:
+            return ""
+        complaints.append(complaint)
+    return complaints[0]
+
+
+def _complaint(way: Runtime, image: Image, boot: Boot | None, session: LaunchSession) -> str:
+    env = Environment(image=image, runtime=way.name, boot=boot)
     env = booting(env, way.name, way.traits.accelerator, session)
     limit = None if env.boot else LIMIT_SECONDS  # a guest that hangs is ended by what started it
     launch = Launch(argv=("/flowos-init", "--version"), env=env, limit_seconds=limit)

@@ -246,6 +246,11 @@ class Executor(Completion):
             if helper is not threading.current_thread() and helper.is_alive():
                 helper.join(max(0.0, until - time.monotonic()))
 
+    def leave_behind(self) -> None:
+        """In a forked child: its threads are not here, and one may have held the lock."""
+        self._lock = threading.Lock()
+        self.ended = True
+
     def _await_idle(self, until: float) -> None:
         """Until no other thread is at a place: callers are not ours to be joined."""
         known = (0, threading.get_ident())

@@ -7,7 +7,9 @@ handler of a signal raises, does the same for the runs in progress, and the slic
 second Ctrl-C leaves at once.
 """
 
+import os
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal, overload
@@ -83,6 +85,7 @@ class Slice(Freed):
         self._crew: list[Executor] = [hire()]
         self._end: Callable[..., None] = partial(_end, self._crew, clear, usage)
         self._ending = when_collected(self, self._end)
+        _slices.add(self)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -258,6 +261,14 @@ class Slice(Freed):
         if self._ending.detach():
             self._end(error)
 
+    def _leave_behind(self) -> None:
+        """In a forked child: what runs and what was made is the parent's. Threads are made anew."""
+        self._lock = threading.Lock()
+        self._ending.detach()
+        self._crew[0].leave_behind()
+        if not self._crew[0].runs_in_threads:
+            self._over = self._over or partial(_elsewhere, os.getppid())
+
     def __repr__(self) -> str:
         state = "freed" if self._over else f"places: {len(self._crew[0].places)}"
         return f"<slice of {self.flow!r}, {state}>"
@@ -327,6 +338,17 @@ class Slice(Freed):
         return self._checked(self.flow.bind(given, {}))
 
 
+_slices: "weakref.WeakSet[Slice]" = weakref.WeakSet()  # for the fork hook, which gets no slice
+
+
+def _leave_behind_in_child() -> None:
+    for each in tuple(_slices):
+        each._leave_behind()
+
+
+os.register_at_fork(after_in_child=_leave_behind_in_child)
+
+
 def check_map(values: object, ahead: object, on_error: object) -> None:
     """Raises ValueRefused for what a map cannot do."""
     if on_error not in ("raise", "return"):
@@ -343,6 +365,10 @@ def _cancelled() -> Cancelled:
 
 def _freed() -> SliceFreed:
     return SliceFreed("the slice was freed while this ran")
+
+
+def _elsewhere(process: int) -> SliceFreed:
+    return SliceFreed(f"this slice belongs to process {process}: make another")
 
 
 def _end(

@@ -68,6 +68,7 @@ class Guest(Freed):
         self.address, self.options = connection.address, dict(connection.options)
         self.variables = dict(connection.variables)
         self._before: dict[str, str | None] = {}
+        self._why = ""
         self._ending = when_collected(self, programs.end)
 
     @property
@@ -84,7 +85,16 @@ class Guest(Freed):
     def wait(self, seconds: float | None = None) -> str:
         """How its head ended, "" if well; TimeoutError if it runs on after `seconds`."""
         outcome = self._programs.started[0].running.wait(seconds)
-        return "" if outcome.ok else how_ended(outcome)
+        return self._why or ("" if outcome.ok else how_ended(outcome))
+
+    def has_head_on(self, node: Node) -> bool:
+        return self._programs.started[0].around.node is node
+
+    def end(self, why: str) -> None:
+        """As it has no nodes any more, by any thread. why: what `wait` returns then."""
+        self._why = self._why or why
+        if self._ending.detach():
+            self._programs.end()
 
     def free(self) -> None:
         """End it. Twice is once."""

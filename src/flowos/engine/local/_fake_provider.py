@@ -79,7 +79,7 @@ class FakeProvider:
         missing = nodes - len(now.nodes)
         if missing > 0:
             more = self._taken(missing, len(now.nodes), on_event, cancel)
-            return self._leases.change(now, (*now.nodes, *more))
+            return self._leases.add(now, more)
         if nodes < 1:
             raise SliceRefused(f"slice {held.id}: {nodes} nodes asked for; free it instead")
         return self._leases.give_back(now, {node.name for node in now.nodes[nodes:]})

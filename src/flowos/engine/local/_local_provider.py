@@ -54,9 +54,9 @@ class LocalProvider:
         cancel: CancelToken = NEVER,  # noqa: ARG002 - it never waits
         on_event: OnHoldEvent = ignore,  # noqa: ARG002
     ) -> Held:
-        now = self._leases.now(held)
+        self._leases.now(held)
         self._refuse_several(nodes)
-        return self._leases.change(now, now.nodes)
+        return self._leases.add(held, ())
 
     def give_back(self, held: Held, names: Collection[str]) -> Held:
         return self._leases.give_back(held, names)

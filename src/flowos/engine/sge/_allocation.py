@@ -40,6 +40,8 @@ that has not answered for as long is lost with its node, which Grid Engine itsel
 _BEATS = 8
 _TICK_SECONDS = 0.5
 _ASK_AGAIN_SECONDS = 1.0
+_MISSED = 2
+"""Of questions in a row, to which Grid Engine answers that a job it knew does not exist."""
 _TASK_SECONDS = 1.0
 _FREE_SECONDS = 10.0
 
@@ -106,19 +108,18 @@ class SgeAllocation:
                 keeper.qrsh.wait(max(0.0, until - time.monotonic()))
         self._first.lifeline.free()
         seconds = 0.0 if self._lost else _FREE_SECONDS
-        if self.ended(seconds) is None or self._first.qrsh.wait().end != Exited(0):
-            self.cancel()
-        for keeper in (self._first, *tasks):
-            keeper.stop()
+        try:
+            if self.ended(seconds) is None or self._first.qrsh.wait().end != Exited(0):
+                self.cancel()
+        finally:
+            for keeper in (self._first, *tasks):
+                keeper.stop()
 
     def cancel(self) -> None:
         """End it although its keepers do not answer, or before it has one."""
         self._first.qrsh.stop()
         self._first.qrsh.wait()
-        said = GRID_ENGINE.answer(cancel_words(self.name))
-        complaint = read_complaint(said.says or said.stdout.decode(errors="replace"))
-        if said.code != 0 and complaint.kind != "gone":
-            raise SliceRefused(f"qdel: {complaint.text}")
+        _cancel(self.name)
 
     def release(self, names: set[str]) -> None:
         """All at once: Grid Engine changes no job that runs."""
@@ -161,17 +162,25 @@ class SgeAllocation:
             raise
 
     def _await_first(self, on_waiting: Callable[[str], None], cancel: CancelToken) -> None:
-        reason = ""
-        while not self._first.greeting:
-            cancel.check()
-            with self._changed:
-                self._changed.wait_for(lambda: self._first.has_spoken, _ASK_AGAIN_SECONDS)
-            why = self.ended(_ASK_AGAIN_SECONDS if self._first.complaint() else 0.0)
-            if why is not None and not self._first.greeting:
-                raise SliceRefused(why)
-            if not self._first.greeting and (found := _reason(self.name)) not in ("", reason):
+        reason, known, missed = "", False, 0
+        while not self._is_first_there(cancel):
+            found = _reason(self.name)
+            known, missed = known or found is not None, missed + 1 if found is None else 0
+            if known and missed >= _MISSED:  # its qrsh would find out after half a minute
+                raise SliceRefused(self._first.complaint() or "its job was deleted as it waited")
+            if found and found != reason:
                 reason = found
                 on_waiting(reason)
+
+    def _is_first_there(self, cancel: CancelToken) -> bool:
+        """Waits for it for a while. Raises SliceRefused if it will not come."""
+        cancel.check()
+        with self._changed:
+            self._changed.wait_for(lambda: self._first.has_spoken, _ASK_AGAIN_SECONDS)
+        why = self.ended(_ASK_AGAIN_SECONDS if self._first.complaint() else 0.0)
+        if why is not None and not self._first.greeting:
+            raise SliceRefused(why)
+        return bool(self._first.greeting)
 
     def _await_others(self, count: int, cancel: CancelToken) -> None:
         names = node_names("Grid Engine", self._first.greeting["nodes"])
@@ -213,7 +222,8 @@ class SgeAllocation:
         if self._first.lifeline.is_open:
             with contextlib.suppress(SliceRefused):  # it ends by itself
                 self.cancel()
-            self._on_end(self.ended() or "")
+            with contextlib.suppress(SliceRefused):  # as above, with what gives its nodes back
+                self._on_end(self.ended() or "")
 
     def _look_at(self, name: str, keeper: NodeKeeper, *, beats: bool) -> None:
         if keeper.qrsh.done and keeper is not self._first and keeper.lifeline.is_open:
@@ -252,10 +262,14 @@ def allocate(  # noqa: PLR0913 - the last three by keyword
 
 def cancel_sge_jobs(slice: str) -> None:
     """End what is held, and what waits. Raises SliceRefused if Grid Engine does not."""
-    said = GRID_ENGINE.answer(cancel_words(f"{job_name(slice)}*"))
+    _cancel(f"{job_name(slice)}*")
+
+
+def _cancel(names: str) -> None:
+    said = GRID_ENGINE.answer(cancel_words(names))
     complaint = read_complaint(said.says or said.stdout.decode(errors="replace"))
     if said.code != 0 and complaint.kind != "gone":
-        raise SliceRefused(f"qdel: {complaint.text}")
+        raise SliceRefused(f"qdel: {complaint.text or f'exit code {said.code}'}")
 
 
 def _ignore(why: str) -> None:
@@ -266,7 +280,9 @@ def _ignore_lost(name: str, why: str) -> None:
     """Default callback: does nothing."""
 
 
-def _reason(name: str) -> str:
-    """Grid Engine knows none of a job that has just come or gone."""
+def _reason(name: str) -> str | None:
+    """Why it waits, as far as Grid Engine says so. None of a job that has just come or is gone."""
     said = GRID_ENGINE.answer(reason_words(name))
-    return read_reason(said.stdout.decode(errors="replace"))
+    answer = said.stdout.decode(errors="replace")
+    gone = said.code != 0 and read_complaint(said.says or answer).kind == "gone"
+    return None if gone else read_reason(answer)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from flowos.drivers._allocators import lacking, no_such
 from flowos.drivers.allocators.sge import (
-    EXECD_PORT,
     nodes_words,
     parallel_words,
     queue_words,
@@ -14,6 +13,7 @@ from flowos.drivers.allocators.sge import (
     read_names,
     read_nodes,
     read_parallel,
+    read_port,
     read_queue,
     refusal,
     whole_nodes,
@@ -38,6 +38,7 @@ class SgeProvider(ClusterProvider):
 
     def _looked_up(self, ask: Ask) -> tuple[Pool, tuple[NodeInfo, ...]]:
         """The pool with the cores of each node, and its nodes."""
+        _execd_port()
         queues = GRID_ENGINE.answered(queues_words(), read_names)
         if self.pool.queue not in queues:
             raise SliceRefused(no_such("queue", self.pool.queue, queues))
@@ -69,6 +70,9 @@ class SgeProvider(ClusterProvider):
 
     def _nodes_of(self, allocation: HeldJob, base: Path) -> tuple[SgeNode, ...]:
         assert isinstance(allocation, SgeAllocation)
-        port = int(os.environ.get("SGE_EXECD_PORT", EXECD_PORT))
-        job = JobNodes(base, self.pool.scratch)
+        port, job = _execd_port(), JobNodes(base, self.pool.scratch)
         return tuple(SgeNode(kept, allocation, port, job) for kept in allocation.nodes)
+
+
+def _execd_port() -> int:
+    return read_port(os.environ.get("SGE_EXECD_PORT", ""))

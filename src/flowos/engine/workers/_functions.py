@@ -19,7 +19,7 @@ import threading
 import types
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 Source = tuple[Any, ...]
 """("name", module, name in it, facts, state) or ("value", pickle, facts, state of these facts)."""
@@ -83,16 +83,18 @@ def dumps_by_value(
 
 @cache
 def _pickler() -> type[Any]:
-    class Pickler(_cloudpickle().Pickler):  # type: ignore[misc]
-        """cloudpickle's, but code keeps its file's name, which cloudpickle 3.1.3 takes away.
-
-        Both ends run one version of Python, so that code may cross as marshal writes it.
-        """
+    class Pickler(importlib.import_module("cloudpickle").Pickler):  # type: ignore[misc]
+        """cloudpickle's, but code keeps its file's name and a class its slots (not so in 3.1.3)."""
 
         def reducer_override(self, thing: Any) -> Any:
             if isinstance(thing, types.CodeType):
-                return marshal.loads, (marshal.dumps(thing),)
-            return super().reducer_override(thing)
+                return marshal.loads, (marshal.dumps(thing),)  # both ends run one Python
+            made = super().reducer_override(thing)
+            if isinstance(made, tuple) and isinstance(thing, type) and "__slots__" in vars(thing):
+                kind, _, bases, more, *_ = made[1]
+                if isinstance(kind, type) and NamedTuple not in bases:  # else it is no plain class
+                    more["__slots__"] = vars(thing)["__slots__"]
+            return made
 
     return Pickler
 
@@ -117,7 +119,7 @@ def dumps_with_modules(thing: object, functions: Iterable[Callable[..., Any]]) -
 
 
 def _dumps_with(thing: object, names: set[str]) -> bytes:
-    cloudpickle = _cloudpickle()
+    cloudpickle = importlib.import_module("cloudpickle")
     with _registering:
         known = cloudpickle.list_registry_pickle_by_value()
         new = [sys.modules[name] for name in names if name in sys.modules and name not in known]
@@ -137,10 +139,6 @@ def _home(fun: Callable[..., Any]) -> str:
 Way = Callable[[Callable[..., Any]], Source | None]
 WAYS: tuple[Way, ...] = (named, by_value, by_value_with_module, by_value_with_modules)
 """To be tried in this order."""
-
-
-def _cloudpickle() -> Any:
-    return importlib.import_module("cloudpickle")
 
 
 def load(kind: str, *source: Any) -> Any:

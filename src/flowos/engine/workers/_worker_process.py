@@ -148,10 +148,12 @@ class WorkerProcess:
         """TaskFailed where a function cannot be sent. EOFError, OSError where it is gone."""
         types = dumps(program.types)
         sources = program.sources({}, {})
-        while sources:
+        while True:
             self._channel.send(("teach", self._start.path, sources, types, program.stages))
             problems, _ = self._channel.receive()
-            sources = program.sources(problems, sources) if problems else {}
+            if not problems:
+                return
+            sources = program.sources(problems, sources)
 
     def bind(self, cores: tuple[int, ...], variables: Pairs) -> None:
         """Have it run on these CPUs from now on, with these variables; () is all CPUs.

@@ -11,9 +11,9 @@ _PARTS = {
     "_prepare": "check",
     "_report": "book_of headlines_in",
     "_report_files": "written",
-    "_run": "DeployedOn OnSample Result measured planned",
+    "_run": "OnSample Result measured planned",
     "_sampler": "TIME_WAS_OUT",
-    "_session": "measure",
+    "_session": "DeployedOn measure",
     "_time": "OUT_OF_TIME budget_seconds overhead_seconds round_seconds",
 }
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
         written as written,
     )
     from flowos.operations.measure._run import (
-        DeployedOn as DeployedOn,
         OnSample as OnSample,
         Result as Result,
         measured as measured,
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
         TIME_WAS_OUT as TIME_WAS_OUT,
     )
     from flowos.operations.measure._session import (
+        DeployedOn as DeployedOn,
         measure as measure,
     )
     from flowos.operations.measure._time import (

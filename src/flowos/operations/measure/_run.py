@@ -7,9 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from flowos import engine
-from flowos.engine import Node
 from flowos.model import (
-    Deployment,
     Facts,
     MeasurementRequest,
     OnProgress,
@@ -25,8 +23,8 @@ from flowos.operations.measure._commands import check_commands
 from flowos.operations.measure._prepare import check, described_in
 from flowos.operations.measure._report import book_of
 from flowos.operations.measure._report_files import written
-from flowos.operations.measure._sampler import INTERRUPTED, STOPPED
-from flowos.operations.measure._session import measure
+from flowos.operations.measure._sampler import INTERRUPTED, STOPPED, TIME_WAS_OUT
+from flowos.operations.measure._session import DeployedOn, measure
 from flowos.operations.measure._time import OUT_OF_TIME
 from flowos.report import Report, html_cell, text
 from flowos.store import Store, open_store
@@ -53,6 +51,12 @@ class Result:
         return self.book.run.ended_early == INTERRUPTED
 
     @property
+    def lost(self) -> str:
+        """What became of its nodes, if that ended it early; else ""."""
+        early = self.book.run.ended_early
+        return "" if early in (INTERRUPTED, TIME_WAS_OUT) else early
+
+    @property
     def failed(self) -> tuple[str, ...]:
         """Why commands of the user failed after some runs, or in an environment."""
         run = self.book.run
@@ -64,14 +68,6 @@ class Result:
 
     def _repr_html_(self) -> str:
         return html_cell(self.book)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeployedOn:
-    """The first node of a deployment; the others are its neighbours."""
-
-    node: Node
-    deployment: Deployment
 
 
 def planned(
@@ -121,7 +117,7 @@ def measured(  # noqa: PLR0913 - the last ones by keyword
     done = measure(
         run,
         environments=_environments(request),
-        on=on.node if on else None,
+        on=on,
         keep=keep,
         on_progress=on_progress,
         seconds=seconds,

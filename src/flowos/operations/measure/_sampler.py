@@ -40,7 +40,7 @@ class Sampler:
 
     A program that runs at the end of the time is stopped after another 5 s, or a tenth of the time.
     scratch: the folder on the storage to be measured, which the cases share. spin: runs the program
-    that checks the machine.
+    that checks the machine. gone: see `DeployedOn`.
     """
 
     run: Run
@@ -49,6 +49,7 @@ class Sampler:
     on_progress: OnProgress
     scratch: str | None = None
     spin: Callable[[Program], Outcome] | None = None
+    gone: Callable[[], str] = str
     _ends: float = 0.0
     _stops: float = 0.0
     _spun: tuple[float, state.Spin] | None = None
@@ -89,8 +90,9 @@ class Sampler:
         fails. others: is work of processes that are not our children a disturbance? on_storage: is
         the storage of `scratch` measured, so that traffic of others is a disturbance? on_gpu:
         is a GPU alone measured, for which the state of processors says nothing? Raises Cancelled
-        when interrupted.
+        when interrupted, or once a node is gone.
         """
+        self._check_nodes()
         beside = f", {len(cases) - 1} beside it in turns" if len(cases) > 1 else ""
         self.on_progress(Progress(doing=cases[0].label + beside, left_seconds=self.left_seconds))
         storage = Path(self.scratch) if on_storage and self.scratch else None
@@ -101,6 +103,7 @@ class Sampler:
             raise
         except (FlowosError, OSError) as error:  # a full disk does not end the run
             answers = [Unmeasured(reason=str(error))] * len(cases)
+        self._check_nodes()
         usages = [answer[1].usage for answer in answers if not isinstance(answer, Unmeasured)]
         watched = engine.state_between(look, self.node.look(storage), *usages)
         if not others:
@@ -130,11 +133,17 @@ class Sampler:
             self._kept += 1
         return samples
 
-    def end_early(self) -> str:
-        """Keep what was sampled after an interrupt; returns why the run ended early.
+    def _check_nodes(self) -> None:
+        if why := self.gone():
+            raise Cancelled(why)
 
-        Raises KeyboardInterrupt if there is no sample.
+    def end_early(self) -> str:
+        """Keep what was sampled until then; returns why the run ended early.
+
+        Raises KeyboardInterrupt if there is no sample, after an interrupt.
         """
+        if why := self.gone():
+            return why
         if not self._kept:
             raise KeyboardInterrupt("nothing was measured, so nothing is kept or written")
         self.on_progress(Progress(doing="interrupted: keeping what was measured"))

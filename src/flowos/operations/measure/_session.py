@@ -8,6 +8,7 @@ Success: every case was measured in at least one whole round, or has a reason wh
 comparison has its verdicts, or says that the time was over.
 Failure: an environment that cannot be made ready ends the run before anything is measured; a case
 that fails becomes an `Unmeasured` with the reason, and the others continue.
+A node that is lost: the run ends, with the samples from before.
 Ctrl-C: samples are kept, and the run so far is returned; raises KeyboardInterrupt without samples.
 """
 
@@ -21,6 +22,7 @@ from flowos.engine import Node
 from flowos.model import (
     Cancelled,
     Case,
+    Deployment,
     Design,
     OnProgress,
     Progress,
@@ -59,25 +61,39 @@ from flowos.plan import (
 from flowos.probes import Probe
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeployedOn:
+    """The first node of a deployment; the others are its neighbours.
+
+    gone: says what became of a node once one of them is lost, or all are given back; else "".
+    """
+
+    node: Node
+    deployment: Deployment
+    gone: Callable[[], str] = str
+
+
 def measure(
     run: Run,
     *,
     environments: Sequence[str] = ("bare",),
-    on: Node | None = None,
+    on: DeployedOn | None = None,
     keep: Callable[[Sample], None],
     on_progress: OnProgress,
     seconds: float | None = None,
 ) -> Run:
     """Measure what `run.request` asks for in these environments; hand each sample to `keep`.
 
-    on: the node that is measured; this one by default. seconds: the budget, which is used up by
+    on: what is measured; this machine by default. seconds: the budget, which is used up by
     more rounds; by default that of the effort. Returns the run, with what could not be measured.
     Raises EnvironmentRefused if an environment cannot be made ready, MeasureError if a command of
     the user fails before it is measured. On Ctrl-C the samples so far
     are kept; before the first one KeyboardInterrupt is raised.
     """
-    node = on or engine.here()
+    node = engine.here() if on is None else on.node
     sampler = Sampler(run=run, node=node, keep=keep, on_progress=on_progress)
+    if on is not None:
+        sampler.gone = on.gone
     session = Session(sampler=sampler, uses_up=seconds is not None)
     several = max(len(environments), len(run.request.commands))
     budget = budget_seconds(run.request.effort, several) if seconds is None else seconds
