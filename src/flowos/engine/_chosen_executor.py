@@ -34,7 +34,7 @@ def chosen_executor(
             return None
         engine_of = {site.label: engine for site, engine in zip(made.sites, engines, strict=True)}
         steps = (replace(s, engine=engine_of.get(s.label, "")) for s in lone.stage.steps)
-        return LoneStage(replace(lone.stage, steps=tuple(steps)), lone.gives)
+        return lone._replace(stage=replace(lone.stage, steps=tuple(steps)))
 
     return partial(ChosenExecutor, history=history, forced=forced, n_outputs=len(flow.outputs))
 
@@ -91,7 +91,7 @@ class ChosenExecutor(Executor):
         with self._adding:
             if engines not in self._stages_of:
                 lone = self._forced(engines)
-                self._stages_of[engines] = lone and LoneStage(lanes.added(lone.stage), lone.gives)
+                self._stages_of[engines] = lone and lone._replace(stage=lanes.added(lone.stage))
             return self._stages_of[engines]
 
     def start(

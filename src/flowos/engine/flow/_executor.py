@@ -50,10 +50,14 @@ _TICK_SECONDS = 0.002
 
 
 class LoneStage(NamedTuple):
-    """The only stage of a flow. gives: where the outputs are among values and results."""
+    """The only stage of a flow.
+
+    inputs, outputs: take its inputs out of values, the flow's outputs out of these and results.
+    """
 
     stage: Stage
-    gives: Sequence[int]
+    inputs: Callable[[Sequence[object]], Values]
+    outputs: Callable[[Sequence[object]], Values]
 
 
 def lone_stage(schedule: Schedule) -> LoneStage | None:
@@ -64,7 +68,8 @@ def lone_stage(schedule: Schedule) -> LoneStage | None:
     if not stage.in_python or stage.flows or not stage.steps[0].task.requeue:
         return None
     known = (*range(len(schedule.inputs)), *stage.outputs)
-    return LoneStage(stage, [known.index(slot) for slot in schedule.outputs])
+    places = [known.index(slot) for slot in schedule.outputs]
+    return LoneStage(stage, pick(stage.inputs), pick(places))
 
 
 class Executor(Completion):
@@ -90,7 +95,7 @@ class Executor(Completion):
         self._emit = emit
         self._left_seconds = hold_end.left_seconds
         self._lone = lone_stage(schedule) if self._plain and not emit else None
-        self._only = self._lone if lanes.most == 1 and not any(self._retries) else None
+        self._only = None if any(self._retries) else self._lone
         self._inputs = [pick(stage.inputs) for stage in self._stages]
         self._why: Callable[[], FlowosError] = Cancelled
 
@@ -182,7 +187,7 @@ class Executor(Completion):
         """Work until the batch is done; the outputs of the items that came to an end."""
         assert self._lone is not None
         self.work_on(batch)
-        return batch.outputs(self._lone.gives)
+        return batch.outputs(self._lone.outputs)
 
     def finish(self, run: FlowRun) -> list[object]:
         """Work until the run is done; its outputs, or its error."""
@@ -261,13 +266,13 @@ class Executor(Completion):
         self, only: LoneStage, place: ExecutionSlot, values: Sequence[object]
     ) -> list[object] | None:
         """A flow that is one stage needs no queue, no lock and no second thread."""
-        stage, gives = only
+        stage = only.stage
         place.halt.on = False
         place.by = threading.get_ident()
         try:
             if self.ended:  # looked at after `by` is set: `end` looks the other way round
                 return None
-            (results,) = place.python.run((stage,), ([values[s] for s in stage.inputs],))
+            (results,) = place.python.run((stage,), (only.inputs(values),))
             if self.ended:
                 raise self._why()
         except FlowosError as error:
@@ -286,8 +291,7 @@ class Executor(Completion):
                 self.help()
             if self._node.line:
                 self._node.tell(self)
-        known = (*values, *results)
-        return [known[i] for i in gives]
+        return list(only.outputs((*values, *results)))
 
     def _work(self, worker: SlotThread, until: FlowRun | MapBatch | None) -> None:
         """What a worker does: a caller until its run is done, a helper until the end."""

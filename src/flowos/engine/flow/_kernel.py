@@ -24,7 +24,7 @@ from flowos.model import (
 from flowos.plan import Stage, Step
 
 _Function = Callable[..., Any]
-_Pick = Callable[[list[object]], Any]
+_Pick = Callable[[Sequence[object]], Any]
 _Settle = Callable[[Step, object, list[object]], None]
 _Operation = tuple[_Function, _Pick, int, Callable[[object], bool], Step, _Settle]
 

@@ -211,13 +211,13 @@ class MapBatch:
             self.seconds = time.perf_counter() - began
             raise
 
-    def outputs(self, places: Sequence[int]) -> list[list[object]]:
-        """Of the items that came to an end. places: among an item's values and its results."""
+    def outputs(self, take: Callable[[Values], Values]) -> list[list[object]]:
+        """Of the items that came to an end. take: out of an item's values and its results."""
         done: list[Any] = self.results[:]  # a place that is being stopped may still add to it
         while done and done[-1] is None:  # lost
             done.pop()
-        known = [(*values, *given) for values, given in zip(self.items, done)]  # noqa: B905 - fewer
-        return [[each[place] for place in places] for each in known]
+        known = ((*values, *given) for values, given in zip(self.items, done))  # noqa: B905 - fewer
+        return [list(take(each)) for each in known]
 
     def result(self, item: int, outputs: list[object]) -> RunResult:
         """Of an item that came to its end."""

@@ -274,10 +274,10 @@ class Slice(Freed):
         return f"<slice of {self.flow!r}, {state}>"
 
     def _checked(self, values: tuple[object, ...]) -> Sequence[object]:
-        for good, port, value in zip(self._good, self.flow.inputs, values, strict=True):
-            if not good(value):
-                complaint = port.spec.type.check(value)
-                raise input_refused(port.spec.name, complaint or "refused")
+        for i, good in enumerate(self._good):
+            if not good(values[i]):
+                port = self.flow.inputs[i].spec
+                raise input_refused(port.name, port.type.check(values[i]) or "refused")
         return self._found(values) if self._files else values
 
     def _found(self, values: Sequence[object]) -> list[object]:
