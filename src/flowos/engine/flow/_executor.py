@@ -95,7 +95,8 @@ class Executor(Completion):
         self._emit = emit
         self._left_seconds = hold_end.left_seconds
         self._lone = lone_stage(schedule) if self._plain and not emit else None
-        self._only = None if any(self._retries) else self._lone
+        bound = self._prepares and lanes.most > 1  # threads are never bound
+        self._only = None if any(self._retries) or bound else self._lone
         self._inputs = [pick(stage.inputs) for stage in self._stages]
         self._why: Callable[[], FlowosError] = Cancelled
 
