@@ -20,6 +20,8 @@ from .box import Box
 from .test_allocation import ours_of
 
 FLOWOS = str(Path(sys.executable).with_name("flowos"))
+HELD_JOBS = ("squeue", "--noheader", "--states=PD,CF,R,S")
+"""Without those that are completing."""
 HOLDS = """
 import sys
 import flowos as fo
@@ -118,7 +120,7 @@ def test_a_slice_is_freed_from_another_terminal(start: Start, box: Box) -> None:
     program = start()
     found = holds(program)
     assert said("free", found["id"]).startswith(f"freed {found['id']} of p-")
-    assert comes(lambda: box.ask("squeue", "--noheader") == ""), "it may still be completing"
+    assert box.ask(*HELD_JOBS) == ""
     out, _ = program.communicate("\n")
     assert out == (
         f"SliceFreed slice {found['id']} was freed by 'flowos slice free', in another terminal\n"
@@ -157,7 +159,7 @@ def test_a_program_that_is_killed_loses_its_slice(start: Start, box: Box) -> Non
     found = newest()
     assert found["events"][-1]["reason"] == "its program was killed"
     assert found["node_seconds"] > 0
-    assert comes(lambda: box.ask("squeue", "--noheader") == ""), "it may still be completing"
+    assert box.ask(*HELD_JOBS) == ""
     said_of_it = said("free", found["id"])
     assert "is over already: lost (its program was killed)" in said_of_it
 

@@ -105,7 +105,7 @@ class Executor(Completion):
     ) -> list[object] | None:
         """Run once in this thread and whichever helpers there is work for; None once ended.
 
-        first: see `FlowRun`. lone: what may be run for the whole.
+        first: see `FlowRun`. lone: may be run instead of all of the flow.
         """
         only = lone or self._only
         if only is not None and first == 1 and not self._node.line:
