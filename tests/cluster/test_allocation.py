@@ -195,9 +195,10 @@ def test_nodes_are_freed_when_their_process_dies(box: Box, signum: signal.Signal
         driver.send_signal(signum or signal.SIGSTOP)
         if signum is None:
             # All at once, as a login node that fails: srun's other process is stopped before it can
-            # end the step, which without it would leave the job.
+            # end the step, which without it would leave the job. Children first: Linux continues
+            # stopped processes whose parent ends.
             assert comes(lambda: stopped(box))
-            send(signal.SIGKILL, ours_of(box))
+            send(signal.SIGKILL, sorted(ours_of(box), reverse=True))
         driver.communicate()
     # Slurm may not tell the keepers that all of ours is gone: then they wait for a word.
     await_free(box, PATIENCE_SECONDS + (0.0 if signum else SILENCE_SECONDS))
