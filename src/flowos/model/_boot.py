@@ -29,8 +29,7 @@ def read_boot(words: str) -> Boot:
 
 def _memory_bytes(text: str) -> int:
     found = re.fullmatch(r"([0-9]{1,6})([MG])", text)
-    size = int(found[1]) * _SIZES[found[2]] if found else 0
-    if size < _MIN_MEMORY_BYTES:
+    if found is None or (size := int(found[1]) * _SIZES[found[2]]) < _MIN_MEMORY_BYTES:
         raise EnvironmentRefused(
             f"mem={text}: expected a whole number of M or G, from 256M on, as 512M"
         )

@@ -142,7 +142,7 @@ def _union_reader(options: tuple[Any, ...]) -> Reader:
     inner = [option for option in options if option is not NoneType]
     if len(inner) != 1 or len(options) != 2:
         raise TypeError(f"a union of {options} is no part of a noun")
-    reader = _reader(inner[0])
+    reader = _reader(*inner)
     return lambda raw, at: None if raw is None else reader(raw, at)
 
 

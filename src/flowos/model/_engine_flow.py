@@ -219,7 +219,8 @@ def _constant(value: Constant) -> Port:
     """As a task gives it."""
     port = PortSpec("value", any_)
     task = Task(name="constant", inputs=(port,), outputs=(port,), body=Python(_same))
-    return Call(task, (value,)).ports()[0]
+    (given,) = Call(task, (value,)).ports()
+    return given
 
 
 def _same(value: object) -> object:

@@ -1,6 +1,6 @@
 """JSON Schema (draft 2020-12) of `to_json`'s output, from the type hints of the dataclasses."""
 
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from pathlib import PurePath
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -25,7 +25,7 @@ def schema_of(noun: type) -> dict[str, Any]:
 def _schema(hint: Any, made: dict[str, dict[str, Any]]) -> dict[str, Any]:
     if hint in _PLAIN:
         return _PLAIN[hint]
-    if is_dataclass(hint) and isinstance(hint, type):
+    if isinstance(hint, type):
         if hint.__name__ not in made:
             made[hint.__name__] = {}  # a dataclass may contain itself
             made[hint.__name__] = _object(hint, made)

@@ -151,8 +151,7 @@ class _Reader:
     def _refuse_kind(
         self, at: tuple[str, str], table: Mapping[str, Any], key: str, known: tuple[str, ...]
     ) -> None:
-        given = table.get(key, known[0])
-        if given not in known:
+        if key in table and (given := table[key]) not in known:
             said = f"{_short(given)}: one of {', '.join(known)}{did_you_mean(str(given), known)}"
             raise self._wrong((*at, key), said)
 
@@ -176,7 +175,7 @@ class _Reader:
         return self._wrong((*at, *path), what)
 
     def _wrong(self, at: tuple[str, ...], what: str) -> SettingsError:
-        nearest = next(at[:n] for n in range(len(at), 0, -1) if at[:n] in self._said_at)
+        nearest = max((path for path in self._said_at if at[: len(path)] == path), key=len)
         return SettingsError(f"{self._said_at[nearest]}: {dotted(at)}: {what}")
 
 

@@ -128,7 +128,7 @@ def _layer(said: Sequence[tuple[KeyPath, object, str]]) -> SettingsLayer:
     said_at: dict[KeyPath, str] = {}
     for path, value, at in said:
         raw = _over(raw, reduce(lambda inner, key: {key: inner}, reversed(path), value))  # type: ignore[arg-type]
-        said_at.update((path[:n], at) for n in range(1, len(path) + 1))
+        said_at.update(dict.fromkeys(accumulate((key,) for key in path), at))
     return SettingsLayer(raw, said_at)
 
 

@@ -160,4 +160,5 @@ def is_source_text(source: str, language: Language | None = None) -> bool:
 
 def counted(words: Sequence[str]) -> str:
     """As a, b or c."""
-    return " or ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else words[0]
+    *others, last = words
+    return f"{', '.join(others)} or {last}" if others else last

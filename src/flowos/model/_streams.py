@@ -117,8 +117,9 @@ def _streams(where: str, ports: Sequence[PortSpec], given: object) -> Iterator[H
 
 def _stream(where: str, name: str, lanes: Sequence[tuple[int, PortSpec]]) -> HdlStream:
     arrays = [port for _, port in lanes if isinstance(port.type, Array)]
-    for port in arrays[1:]:
-        if shape_of(port.type) != shape_of(arrays[0].type):
+    shape = shape_of(arrays[0].type) if arrays else ()
+    for port in arrays:
+        if shape_of(port.type) != shape:
             raise WiringError(
                 f"{where}: stream {name!r} carries {arrays[0]} and {port}, of other shapes: one "
                 "beat has an element of each"
@@ -127,5 +128,5 @@ def _stream(where: str, name: str, lanes: Sequence[tuple[int, PortSpec]]) -> Hdl
         name=name,
         lanes=tuple(number for number, _ in lanes),
         dtypes=tuple(dtype_of(port.type) for _, port in lanes),
-        shape=tuple(n for n in shape_of(arrays[0].type) if n is not None) if arrays else (),
+        shape=tuple(n for n in shape if n is not None),
     )

@@ -71,6 +71,6 @@ class VmSize:
             ("vCPUs", self.vcpus, node.cores),
             ("bytes of memory", self.memory_bytes, node.memory_bytes),
         )
-        known = [pair for pair in pairs if all(pair[1:])]
+        known = [pair for pair in pairs if all(pair)]
         known += [("GPUs", self.gpus, node.gpus)] * bool(self.gpus)
         return tuple(Promise(what=what, promised=has, seen=seen) for what, has, seen in known)

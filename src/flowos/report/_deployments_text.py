@@ -48,7 +48,7 @@ def _number(spread: DeploymentSpread) -> Iterator[str]:
     yield f"  median {number(spread.median, spread.unit, spread.metric)}  ({medians})"
     between, within = share(spread.between), share(spread.within)
     yield f"  between deployments {between}, inside one {within} (middle half)"
-    if spread.answer == "inconclusive" and spread.why:
+    if spread.answer == "inconclusive":
         yield from wrapped(spread.why, "  ", "  ")
     for verdict in spread.verdicts:
         if verdict.answer in ("slower", "faster"):

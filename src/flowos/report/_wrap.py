@@ -40,9 +40,7 @@ def _folded(line: str, width: int) -> Sequence[str]:
     indent = indent[: width // 3]  # above a table, of the names of its columns
     rest = f"{indent}    "
     room = width - len(rest)
-    held = (
-        cell.replace(" ", _HELD) if len(cells) > 1 and len(cell) <= room else cell for cell in cells
-    )
+    held = (cell.replace(" ", _HELD) if len(cell) <= room else cell for cell in cells)
     return wrapped("  ".join(held), indent, rest, width)
 
 

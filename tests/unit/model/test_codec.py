@@ -51,6 +51,8 @@ def test_every_stored_noun_comes_back_equal(noun: Any) -> None:
 @given(st.from_type(Case))
 def test_details_come_back_though_they_are_no_identity(case: Case) -> None:
     assert through_json(case).details == case.details
+    other = replace(case, details=(*case.details, ("path", "/usr/bin/gcc")))
+    assert (other, hash(other)) == (case, hash(case))
 
 
 @pytest.mark.parametrize("needs", [Needs(), Needs(cores=1), Needs(cores=4, gpus=1, alone=True)])
@@ -107,6 +109,8 @@ def test_a_wrong_value_is_refused_with_its_place(change: dict[str, Any], complai
 def test_other_wrong_values_are_refused_with_their_place() -> None:
     with pytest.raises(ValueError, match="lacks its field 'probe'"):
         from_plain(Case, {})
+    with pytest.raises(ValueError, match="^facts: Facts lacks its field 'allowed'$"):
+        from_plain(Facts, {})
     with pytest.raises(ValueError, match=r"case.levels\[0\]: list of 2 expected, got \['a'\]"):
         from_plain(Case, {"probe": "p", "levels": [["a"]]})
     with pytest.raises(ValueError, match=r"request.effort: one of .* expected, got 'wild'"):

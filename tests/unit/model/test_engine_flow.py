@@ -36,9 +36,11 @@ from flowos.model import (
 
 
 def made(name: str, engine: str = "python", **options: Any) -> Task:
-    body = NativeCode(abs, engine=engine) if engine != "python" else Python(abs)
+    fun = options.pop("fun", abs)
+    body = NativeCode(fun, engine=engine) if engine != "python" else Python(fun)
     port = PortSpec(options.pop("port", "x"), options.pop("type", int64))
-    return Task(name=name, inputs=(port,), outputs=(port,), body=body, **options)
+    out = PortSpec(options.pop("out", port.name), port.type)
+    return Task(name=name, inputs=(port,), outputs=(out,), body=body, **options)
 
 
 def both(name: str = "both") -> Task:
@@ -54,9 +56,10 @@ def opened(flow: Flow, *engines: str) -> EngineFlow:
 
 
 def test_a_task_has_the_first_body_and_the_first_name() -> None:
-    found = either(made("first"), made("second", "cpu"))
+    found = either(made("first", out="one"), made("second", "cpu", fun=round, out="other"))
     assert isinstance(found.body, Either)
     assert (found.name, found.body.engines, found.body.fun) == ("first", ("python", "cpu"), abs)
+    assert str(found) == "first(x: int64) -> one: int64"
     assert engine_of(flow_output(found(1))) == "flow"
     assert engine_of(Command(argv=("true",))) == "command"
 
@@ -65,9 +68,14 @@ def test_a_task_has_the_first_body_and_the_first_name() -> None:
     ("make", "says"),
     [
         (lambda: either(), "two tasks or more"),
+        (lambda: either(made("a")), "either 'a': give it two tasks or more"),
         (lambda: either(made("a"), 3), "expected tasks, given 3"),  # type: ignore[arg-type]
         (lambda: either(made("a"), both()), "'both' is no function on one engine"),
         (lambda: either(made("a"), made("b")), "two of its tasks are on engine 'python'"),
+        (
+            lambda: either(made("a"), made("b", "cpu"), made("c", "cpu")),
+            "two of its tasks are on engine 'cpu'",
+        ),
         (lambda: either(made("a"), made("b", "cpu", port="y")), "inputs of 'b' are (y: int64), of"),
         (lambda: either(made("a"), made("b", "cpu", needs=Needs(cores=2))), "needs of 'b' and 'a'"),
         (

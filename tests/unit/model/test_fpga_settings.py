@@ -59,7 +59,12 @@ def test_a_name_is_one_of_a_file() -> None:
     for name in ("cpu", "gpu0", "gpu1-mig2", "opencl-x-0"):
         with pytest.raises(SettingsError, match=rf"fpgas.{name}.*a device that is found has it"):
             read(f'[fpgas.{name}]\nboard = "arty"\n')
-    assert Fpga(name="a", address="10.0.0.7:65535").address.endswith(":65535")
+
+
+@pytest.mark.parametrize("port", [1, 65535])
+def test_a_virtual_cable_may_have_any_port(port: int) -> None:
+    (found,) = read(f'[fpgas.a]\naddress = "10.0.0.7:{port}"\nlimit_seconds = 0.5')
+    assert (found.address, found.limit_seconds) == (f"10.0.0.7:{port}", 0.5)
 
 
 def test_every_key_is_in_the_schema() -> None:

@@ -23,6 +23,16 @@ def test_lengths_are_the_extents_that_are_no_input_themselves() -> None:
     assert [dtype_of(port.type) for port in ports.outputs] == ["int64", "float64", "bool"]
 
 
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_integers_of_each_size_are_ports(bits: int) -> None:
+    signed, unsigned = getattr(fo, f"int{bits}"), getattr(fo, f"uint{bits}")
+    ports = native_ports("f", {"a": fo.array(signed, ("n",))}, {"b": unsigned})
+    assert [dtype_of(port.type) for port in (*ports.inputs, *ports.outputs)] == [
+        f"int{bits}",
+        f"uint{bits}",
+    ]
+
+
 def test_a_language_may_have_more_types() -> None:
     more = (str, list[str])
     ports = native_ports(
@@ -38,6 +48,9 @@ def test_an_extent_of_outputs_alone_has_to_be_an_input() -> None:
     assert said == (
         "cxx 'f', output 'a': no input says what extent 'm' is; add an input 'm' of fo.int64"
     )
+    several = {"b": fo.array(fo.float32, ("n",)), "c": fo.array(fo.float32, ("m",))}
+    said = message({"n": fo.int64}, several | {"d": fo.array(fo.float32, ("m",))})
+    assert said.startswith("cxx 'f', output 'c': no input says what extent 'm' is; ")
     ports = native_ports("f", {"m": fo.int64}, {"a": fo.array(fo.float32, ("m",))})
     assert ports.lengths == ()
     assert ports.shapes(ports.sizes([7])) == [(7,)]

@@ -16,7 +16,7 @@ from flowos.model import (
     read_settings,
     settings_schema,
 )
-from flowos.model._fake_script import read_script
+from flowos.model._fake_script import FakeStep, read_script
 from flowos.model._settings_layers import _syntax
 
 
@@ -287,10 +287,10 @@ def test_the_steps_of_a_script_in_words() -> None:
     wait, lose, end, refuse, bare = read_script(
         "wait 1; lose 2 after 3; end after 4; refuse no such partition; refuse"
     )
-    assert (wait.what, wait.seconds, wait.reason) == ("wait", 1.0, "Resources")
-    assert (lose.what, lose.seconds, lose.node) == ("lose", 3.0, 2)
-    assert (end.what, end.seconds) == ("end", 4.0)
-    assert (refuse.reason, bare.reason) == ("no such partition", "no reason given")
+    assert (wait, end) == (FakeStep("wait", 1.0, "Resources", 0), FakeStep("end", 4.0, "", 0))
+    assert lose == FakeStep("lose", 3.0, "", 2)
+    assert refuse == FakeStep("refuse", 0.0, "no such partition", 0)
+    assert bare == FakeStep("refuse", 0.0, "no reason given", 0)
 
 
 def test_a_complaint_without_a_place_is_of_the_file() -> None:

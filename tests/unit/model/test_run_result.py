@@ -15,3 +15,13 @@ def test_a_bad_one_raises_its_error() -> None:
     with pytest.raises(m.TaskFailed, match="no"):
         result.get()
     assert result.outputs is None
+
+
+def test_what_was_refused_before_anything_ran_took_no_time() -> None:
+    refused = m.RunResult(error=m.ValueRefused("no"), attempts=0)
+    assert (refused.attempts, refused.seconds) == (0, 0.0)
+
+
+def test_a_run_that_lost_its_worker_at_once_had_made_one_attempt_and_may_begin_anew() -> None:
+    lost = m.WorkerLost("its worker process is gone")
+    assert (lost.attempts, lost.requeue) == (1, True)

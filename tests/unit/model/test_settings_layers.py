@@ -89,6 +89,9 @@ def test_a_mistake_is_told_with_where_it_was_made() -> None:
         "--set pools.hpc.nodse=2: pools.hpc.nodse: no such key; did you mean 'nodes'?"
     )
     assert mistake(options_layer(["pool=2"])).startswith("--set pool=2: pool: no such key")
+    assert mistake(OWN, options_layer(["pools.hpc.price.currency=100"])).startswith(
+        "--set pools.hpc.price.currency=100: pools.hpc.price.currency: '100': expected 3 capital"
+    )
     assert mistake(OWN, file_layer("[pools]\nhpc = 1", "b")) == (
         "b:2: pools.hpc: 1: a table is expected, as [pools.hpc]"
     )

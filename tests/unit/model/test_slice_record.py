@@ -66,6 +66,8 @@ def test_seconds_of_a_boot_are_no_wait() -> None:
 def test_a_clock_that_went_back_makes_no_time_negative() -> None:
     assert ASKED.waited_seconds(900.0) == 0.0
     assert held().node_seconds(1000.0) == 0.0
+    waits = ASKED.happened(event(1005.0, "waiting", "Priority"))
+    assert waits.waits(1001.0) == (("Priority", 0.0),)
 
 
 def test_nodes_count_from_when_they_were_held_to_when_they_were_given_back() -> None:

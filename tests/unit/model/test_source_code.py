@@ -77,6 +77,9 @@ Error: Symbol 'y' at (1) has no IMPLICIT type
         (NVRTC, '/home/me/a.cu:3: identifier "y" is undefined'),
         ("a.cu(2): catastrophic error: no file", "a.cu:2: no file"),
         (GFORTRAN, "/home/me/a.f90:2:6: Symbol 'y' at (1) has no IMPLICIT type"),
+        ("a.f90:2:6:\n\nError: no such symbol\n", "a.f90:2:6: no such symbol"),
+        ("Fatal Error: a.mod cannot be read\n", "Fatal Error: a.mod cannot be read"),
+        ("a.f90:2:6:\n\nWarning: unused\n", "Warning: unused"),
         ("warning\nld: undefined reference to `f'\nmore\n", "ld: undefined reference to `f'"),
         (
             "ld: cannot find -lno\ncollect2: error: ld returned 1 exit status",
@@ -124,4 +127,5 @@ def test_code_is_no_path() -> None:
 
 def test_words_are_counted_for_people() -> None:
     assert counted(["a"]) == "a"
+    assert counted(["a", "b"]) == "a or b"
     assert counted(["a", "b", "c"]) == "a, b or c"

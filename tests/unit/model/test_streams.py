@@ -57,5 +57,7 @@ def test_arrays_of_one_stream_have_one_shape() -> None:
     ports = native_ports("f", {"a": WORDS, "b": fo.array(fo.uint32, ("n",))}, {"c": WORDS})
     with pytest.raises(WiringError, match=r"stream 's' carries a: .* and b: .*, of other shapes"):
         streams_of("f", ports, {"s": ("a", "b")}, {"m": "c"})
+    with pytest.raises(WiringError, match=r"stream 's' carries b: .* and a: .*, of other shapes"):
+        streams_of("f", ports, {"s": ("b", "a")}, {"m": "c"})
     with pytest.raises(WiringError, match="carries 'x'; there are no ports"):
         streams_of("f", native_ports("f", {}, {"c": fo.int8}), {"s": "x"}, {"m": "c"})

@@ -70,6 +70,7 @@ def test_a_table_of_the_settings_is_a_size() -> None:
     [
         ("[sizes.a]\nvcpu = 1", ":2: sizes.a.vcpu: no such key; did you mean 'vcpus'?"),
         ("[sizes.a]\nprice = -1", ":2: sizes.a.price: -1.0: expected 0 or more"),
+        ("[sizes.a]\nprice = inf", ":2: sizes.a.price: inf: expected 0 or more"),
         ("[sizes.a]\nspot = nan", ":2: sizes.a.spot: nan: expected 0 or more"),
         ("[sizes.a]\nprice = {per_node_hour = 1}", ":2: sizes.a.price: number expected, got"),
         ('[pools.b]\n[sizes."a.b"]\ngpus = "x"', ":3: sizes.'a.b'.gpus: int expected, got 'x'"),

@@ -1,6 +1,7 @@
 """Baselines as files and in the terminal; checked runs as tables and as JUnit XML."""
 
 import json
+import math
 from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree as Xml
@@ -127,9 +128,13 @@ TWICE = [*numbers()[:1], *numbers()]
         (changed(effort="hasty"), "baseline.effort: one of ('quick', 'normal', 'full') expected"),
         (changed(numbers=numbers(median="40")), "baseline.numbers[0].median: number expected"),
         (changed(numbers=[]), "it has no numbers"),
-        (changed(error=1.5), "error 1.5: expected a share between 0 and 1"),
+        (changed(error=1), "error 1.0: expected a share between 0 and 1"),
+        (changed(error=0), "error 0.0: expected a share between 0 and 1"),
         (changed(max_tolerance=0), "max_tolerance 0.0: expected a share above 0"),
+        (changed(max_tolerance=math.inf), "max_tolerance inf: expected a share above 0"),
         (changed(numbers=numbers(median=-1)), "numbers[0] (stream: compiler gcc-12, threads 2: "),
+        (changed(numbers=numbers(median=0)), "median 0.0: expected a number above 0"),
+        (changed(numbers=numbers(median=math.inf)), "median inf: expected a number above 0"),
         (changed(numbers=numbers(tolerance=None)), "tolerance nan: expected a number above 0"),
         (changed(nodes=0), "nodes 0: expected a number above 0"),
         (changed(probes=[]), "numbers[0] (stream: compiler gcc-12, threads 2: triad): 'stream' is"),
@@ -199,7 +204,12 @@ def test_junit_has_a_test_case_for_each_number_with_its_value_and_limits() -> No
         counts = [each.attrib[name] for name in ("tests", "failures", "errors", "skipped")]
         assert counts == ["5", "1", "0", "2"]
     assert suite.attrib["timestamp"] == "2026-11-27T11:00:00"
-    _, *cases = suite
+    properties, *cases = suite
+    assert [(p.attrib["name"], p.attrib["value"]) for p in properties] == [
+        ("run", "r6"),
+        ("baseline", "node.json"),
+        ("answer", "worse"),
+    ]
     assert [(c.attrib["classname"], c.attrib["name"]) for c in cases][:3] == [
         ("flowos.stream", "triad compiler=gcc-12 threads=2"),
         ("flowos.stream", "copy compiler=gcc-12 threads=1"),

@@ -1,6 +1,9 @@
 """Cards: which number, of which setting, against which ceiling."""
 
+import math
 from dataclasses import replace
+
+import pytest
 
 from flowos.model import Trust
 from flowos.report import HeadlineNumber, Report, html
@@ -31,6 +34,18 @@ def test_a_rate_whose_ceiling_nobody_knows_says_so_and_a_time_has_none(small: Re
         headline = HeadlineNumber(label="L", measured=m)
         page = html(replace(small, measurements=(m,), headlines=(headline,)))
         assert told in page
+
+
+@pytest.mark.parametrize(
+    ("share", "width"), [(0.805, "80.5"), (0.0, "0.0"), (1.2, "100.0"), (math.nan, "0.0")]
+)
+def test_a_meter_is_as_full_as_the_share_of_the_ceiling(
+    share: float, width: str, small: Report
+) -> None:
+    m = small.measurements[1]
+    shown = replace(m, shares=(replace(m.shares[0], value=share),))
+    page = html(replace(small, headlines=(HeadlineNumber(label="L", measured=shown),)))
+    assert f'<div class="meter"><i style="width:{width}%">' in page
 
 
 def test_a_card_names_the_setting_that_its_label_does_not(small: Report) -> None:

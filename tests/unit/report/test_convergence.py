@@ -13,6 +13,8 @@ from flowos.report import (
     convergence_text,
 )
 
+from .test_plots import Drawing
+
 FALL = ConvergencePlot(
     title="poisson:8x8x8",
     points=tuple((i, 10.0 ** (-i / 4)) for i in range(1, 33)),
@@ -33,6 +35,49 @@ def test_the_terminal_shows_the_fall_the_goal_and_the_ends() -> None:
     assert under.split() == ["1", "32", "iterations"]
     for columns in (79, 40):
         assert max(map(len, convergence_text(FALL, columns).splitlines())) == columns
+
+
+def test_a_value_is_in_the_row_and_the_column_of_its_place() -> None:
+    """Two rows a decade; of 21 columns the last is that of the last step."""
+    plot = ConvergencePlot(title="x", points=((0, 1.0), (10, 1e-2), (20, 1e-4)), goal=1e-3)
+    assert convergence_text(plot, 28).splitlines() == [
+        "relative residual, - - goal 0.00100",
+        "1e+00 |*",
+        "      |",
+        "1e-01 |",
+        "      |",
+        "1e-02 |          *",
+        "      |",
+        "1e-03 |- - - - - - - - - - -",
+        "      |",
+        "1e-04 |                    *",
+        "      +---------------------",
+        "       0       20 iterations",
+    ]
+
+
+def test_the_image_has_its_line_and_its_goal_at_the_ticks_of_their_values() -> None:
+    points = ((0, 1.0), (10, 1e-2), (20, 1e-4))
+    drawn = Drawing(convergence_svg(ConvergencePlot(title="x", points=points, goal=1e-3)))
+    (line,), (goal,) = drawn.all("path", "line"), drawn.all("path", "ceiling")
+    columns, rows = drawn.columns, drawn.rows
+    ticks = [
+        (columns["0"], rows["1"]),
+        (columns["10"], rows["0.01"]),
+        (columns["20"], rows["0.0001"]),
+    ]
+    assert line.numbers == pytest.approx([at for tick in ticks for at in tick], abs=0.11)
+    (end,) = drawn.all("circle")
+    assert end.at("cx", "cy") == line.numbers[-2:]
+    base, *marks = drawn.all("path", "base")
+    left, bottom, right, _ = base.numbers
+    assert goal.numbers == pytest.approx([left, rows["0.001"], right, rows["0.001"]], abs=0.11)
+    words = drawn.texts["goal 0.00100"]
+    assert words.at("x", "y") == pytest.approx([left + 8, rows["0.001"] - 6], abs=0.11)
+    for mark, at in zip(marks, columns.values(), strict=True):
+        assert mark.numbers == pytest.approx([at, bottom, at, bottom + 5], abs=0.11)
+    assert drawn.texts["relative residual"].at("x", "y") == [0, 15]
+    assert drawn.texts["iterations"].at("x") == [right]
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 
+import pytest
+
 from flowos.model import Case, DeployedNode, Deployment, Pairs, Run, Trust
 from flowos.plan import DeploymentSpread, Numbers, spreads
 from flowos.report import Report, deployments_html
 
 from .test_deployments_text import LATENCY
 from .test_page import read
+from .test_plots import image_after
 
 MPI = ("mpi", "Open MPI 4.1.4")
 
@@ -100,6 +103,29 @@ def test_where_nothing_was_measured_it_says_so(small: Report) -> None:
 def test_numbers_that_do_not_spread_at_all_are_drawn(small: Report) -> None:
     flat = replace(found((("bytes", "8"),), 2e-6, 2e-6), within=0.0)
     assert "0.0%" in deployments_html(runs_of(small.run, 2), (flat,))
+
+
+def test_bars_are_as_wide_as_the_spread_that_they_stand_for(small: Report) -> None:
+    first, then = (found((("bytes", b),), 2e-6, m) for b, m in (("8", 2.5e-6), ("64", 3e-6)))
+    page = deployments_html(runs_of(small.run, 2), (first, replace(then, within=0.1)))
+    drawn = image_after(page, '<div class="plots">')
+    boxes = [bar.at("x", "y", "width", "height") for bar in drawn.all("rect", "bar")]
+    full = boxes[2][2]
+    widths = [width / full for _, _, width, _ in boxes]
+    assert widths == pytest.approx([0.5, 0.04, 1.0, 0.2], abs=0.001)
+    numbers = [number for number in drawn.all("text") if "text-anchor" in number.attributes]
+    assert [number.text for number in numbers] == ["25%", "2.0%", "50%", "10%"]
+    for number, (x, y, width, height) in zip(numbers, boxes, strict=True):
+        assert y < number.at("y")[0] < y + height
+        assert (x, number.at("x")) == (1, [560])
+        assert x + width < 560 - 9.6 * len("25.0%")
+    names = [drawn.texts[f"bytes {b}"].at("y")[0] for b in ("8", "64")]
+    ends = [y + height for _, y, _, height in boxes]
+    assert 0 < names[0] < boxes[0][1] < ends[0] < boxes[1][1] < ends[1]
+    assert ends[1] < names[1] < boxes[2][1] < ends[2] < boxes[3][1] < ends[3]
+    *_, height = map(float, drawn.all("svg")[0].attributes["viewbox"].split())
+    assert ends[3] < height
+    assert [group.kind for group in drawn.all("g")] == ["series s0", "series s1"] * 2
 
 
 def test_a_number_without_a_level_of_its_own_has_the_name_of_its_metric(small: Report) -> None:

@@ -1,5 +1,6 @@
 """Deployments of nodes compared, as a table in the terminal."""
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from flowos.model import Case, DeployedNode, Deployment, Measurement, Trust
@@ -18,15 +19,19 @@ LATENCY = Measurement(
 )
 
 
-def table(*medians: float, trust: Trust = LATENCY.trust) -> str:
+def latency(median: float) -> Measurement:
+    return replace(LATENCY, median=median, low=median * 0.99, high=median * 1.01, best=median)
+
+
+def table(*medians: float, marked: Collection[int] = ()) -> str:
+    """marked: of which deployments, from 1 on, the number cannot be trusted."""
+    odd = Trust(marks=("odd",))
     numbers = [
         Numbers(
             run=f"r{n}",
-            measurements=(
-                replace(LATENCY, median=m, low=m * 0.99, high=m * 1.01, best=m, trust=trust),
-            ),
+            measurements=(replace(each, trust=odd) if n in marked else each,),
         )
-        for n, m in enumerate(medians, 1)
+        for n, each in enumerate(map(latency, medians), 1)
     ]
     return deployments_text((), spreads(numbers, margin=0.05, shown=bool))
 
@@ -42,13 +47,19 @@ mpi latency, mpi openmpi, bytes 8: the place of the nodes changed it
 """
     )
     assert "mpi latency, mpi openmpi, bytes 8: equal in all of them\n" in table(2e-6, 2e-6)
-    marked = table(2e-6, 3e-6, trust=Trust(marks=("odd",)))
+    marked = table(2e-6, 3e-6, marked=(1, 2))
     assert "bytes 8: inconclusive\n" in marked
     assert "  not to be trusted: r1: odd\n" in marked
     assert table(2e-6).splitlines()[1:] == [
         "mpi latency, mpi openmpi, bytes 8",
         "  median 2.00 us",
     ]
+
+
+def test_why_one_cannot_be_judged_is_left_out_where_another_differs() -> None:
+    shown = table(2e-6, 3e-6, 2e-6, marked=(3,))
+    assert "bytes 8: the place of the nodes changed it\n" in shown
+    assert shown.endswith("(middle half)\n  r2 is slower than r1\n")
 
 
 def test_the_table_names_the_machines_of_each_deployment(small: Report) -> None:

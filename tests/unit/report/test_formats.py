@@ -230,3 +230,24 @@ def test_a_row_of_a_table_goes_on_below_cell_by_cell() -> None:
         "short",
     ]
     assert folded("one two three four", 10).split("\n") == ["one two", "    three", "    four"]
+    assert folded(row, len(row)) == row, "it is as wide as the terminal"
+
+
+def test_a_cell_stays_whole_where_it_fits_into_a_line_of_its_own() -> None:
+    """Below a row that begins with 2 spaces, cells have 6 columns less than the terminal."""
+    fits = "a cell of a few words, all together"
+    assert folded(f"  a kernel of a name  {fits}", 6 + len(fits)).split("\n") == [
+        "  a kernel of a name",
+        f"      {fits}",
+    ]
+    assert folded(f"  a kernel of a name  {fits}", 5 + len(fits)).split("\n") == [
+        "  a kernel of a name  a cell of a few",
+        "      words, all together",
+    ]
+
+
+def test_names_of_columns_far_on_the_right_begin_at_a_third_of_the_width() -> None:
+    assert folded(f"{' ' * 30}number  middle half", 24).split("\n") == [
+        "        number",
+        "            middle half",
+    ]

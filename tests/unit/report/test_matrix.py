@@ -112,6 +112,7 @@ def test_the_page_has_a_table_with_headings_of_both_axes() -> None:
     assert '<th scope="row">0' in table[0]
     assert "\N{BLACK UP-POINTING TRIANGLE} 20.0" in table[0]
     assert 'class="n h8"' in table[0]
+    assert '<td class="n" title="20.0\N{NO-BREAK SPACE}ns (' in table[0], "the lightest"
     assert "<td><td><td" in table[0]
     assert "From 20.0\N{NO-BREAK SPACE}ns (lightest) to 90.0" in table[0]
     assert "noise" in table[0]

@@ -46,9 +46,18 @@ def test_what_cannot_be_judged_stands_first_then_each_probe_then_what_lies_apart
 
 
 def test_everything_has_those_that_meet_behind_the_others() -> None:
-    shown = runs_text("worse", (PROBE,), (MEET, SLOWER), everything=True)
-    assert shown.index("0.700") < shown.index("0.747", shown.index("then the others"))
-    assert "cannot be judged" not in shown
+    shown = runs_text("worse", (PROBE,), (MEET, SLOWER), everything=True).splitlines()
+    assert shown[-4:] == [
+        "numbers whose ranges lie apart, then the others",
+        "  ratio (range), below 1 is worse  answer  what",
+        "  0.700 (0.600 to 0.800)           slower  stream: threads 2: copy",
+        "  0.747 (0.900 to 1.100)           equal   stream: threads 2: triad",
+    ]
+    assert shown[0].startswith("run two beside one"), "and there is none that cannot be judged"
+
+
+def test_where_no_ranges_meet_none_are_said_to() -> None:
+    assert "whose ranges meet" not in runs_text("worse", (PROBE,), (SLOWER, FASTER))
 
 
 def test_where_nothing_lies_apart_there_is_no_table_of_numbers() -> None:

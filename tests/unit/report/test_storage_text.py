@@ -53,3 +53,6 @@ def test_what_is_not_seen_says_why() -> None:
     unseen = PoolStorage(key="scratch", path=PATH, complaint="no node is free", measure=MEASURE)
     assert storage_lines(unseen)[0] == "scratch /gpfs: no node is free"
     assert storage_lines(replace(unseen, node="n1"))[0] == "scratch /gpfs: no node is free on n1"
+    for known in ({"total_bytes": 10**12}, {"free_bytes": 10**12}):
+        half = replace(unseen, **known)  # type: ignore[arg-type]
+        assert storage_lines(half)[0] == "scratch /gpfs: no node is free"

@@ -1,11 +1,14 @@
 """A run among others of its kind: text, Markdown and the page."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
 from flowos.plan import HistoryPoint, NumberPlace, place_among
 from flowos.report import Report, html, json, markdown, read_json, text
+
+from .test_plots import Drawing
 
 
 def place(value: float, *, trusted: bool = True, others: float = 1e9) -> NumberPlace:
@@ -37,6 +40,16 @@ def test_the_place_is_in_words_in_every_format(small: Report, value: float, word
     assert read_json(json(book)).places == book.places
 
 
+def test_the_terminal_has_names_on_the_left_and_numbers_on_the_right(small: Report) -> None:
+    lines = text(replace(small, places=(place(1.05e9),))).splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("  number  "))
+    assert lines[at : at + 3] == [
+        "  number             here  median of others        their range  place",
+        "  STREAM triad  1.05 GB/s         1.10 GB/s  1.00 to 1.20 GB/s  within 5 runs",
+        "",
+    ]
+
+
 def test_without_enough_others_nothing_is_said(small: Report) -> None:
     for shown in (text(small), markdown(small), html(small)):
         assert "Is this normal" not in shown
@@ -50,6 +63,16 @@ def test_a_strip_has_a_dot_for_each_run_in_its_order(small: Report) -> None:
     assert strip.index("2026-11-01") < strip.index("2026-11-05") < strip.index("2026-11-09")
     assert strip.count("dot no") == 1
     assert "not trusted" in strip
+    drawn = Drawing(f"<svg {strip}</svg>")
+    dots = [dot.at("cx", "cy", "r") for dot in drawn.all("circle")]
+    steps = [b[0] - a[0] for a, b in pairwise(dots)]
+    assert steps == [steps[0]] * 5, "evenly spaced"
+    assert [y for _, y, _ in dots] == [15, 5, 25, 15, 5, 20], "from 25 for the lowest to 5"
+    assert [r for _, _, r in dots] == [2.5, 2.5, 2.5, 2.5, 2.5, 4]
+    assert [group.kind for group in drawn.all("g")] == [*["s7"] * 5, "s1"]
+    (band,), (median,) = drawn.all("rect", "band"), drawn.all("path", "one")
+    assert band.at("x", "y", "width", "height") == [0, 5, 150, 20], "the range of the others"
+    assert median.numbers == [0, 15, 150, 15]
 
 
 def test_a_strip_of_equal_numbers_is_drawn(small: Report) -> None:

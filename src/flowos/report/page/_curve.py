@@ -81,8 +81,8 @@ def _frame(panel: Panel) -> CurveFrame:
     if left == right:
         left, right = (left / 2, right * 2) if chart.log_x else (left - 1, right + 1)
     elif not chart.log_x:
-        left -= (right - left) * 0.03
-        right += (right - left) * 0.03
+        room = (right - left) * 0.03
+        left, right = left - room, right + room
     binary = "bytes" in chart.x_label.lower() or chart.x == "bytes"
     return frame_of(panel, (left, right), (low, high), binary=binary)
 

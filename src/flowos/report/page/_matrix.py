@@ -5,7 +5,6 @@ from flowos.report._matrix import Matrix
 from flowos.report._words import spread_of, trust_of, value_of
 from flowos.report.page._marks import people
 from flowos.report.page._markup import Markup, tag
-from flowos.report.page._style import SHADE_STEP
 
 MOST_TITLES = 1500
 """Cells up to which each says its spread and trust where a mouse points; more make the page big."""
@@ -58,6 +57,6 @@ def _cell(matrix: Matrix, m: Measurement | None) -> Markup:
     return tag(
         "td",
         doubt + matrix.scale.text(m.value),
-        class_=f"n h{shade}" if shade * SHADE_STEP else "n",
+        class_=f"n h{shade}" if shade else "n",
         title=said if len(matrix.cells) <= MOST_TITLES else None,
     )
