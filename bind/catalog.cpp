@@ -97,11 +97,11 @@ Catalog list_tars(const Path& root, std::vector<FileName> shards, const FileName
   });
 }
 
-Catalog list_records(const Path& root, std::vector<FileName> arrays, std::uint64_t header_bytes,
-                     std::uint64_t record_bytes) {
+Catalog list_arrays(const Path& root, std::vector<FileName> arrays, std::uint64_t header_bytes,
+                    std::uint64_t record_bytes) {
   const std::vector<std::string> names = bytes_of(std::move(arrays));
   const GilRelease release;
-  return flowos::feed::list_records(root, names, header_bytes, record_bytes);
+  return flowos::feed::list_arrays(root, names, header_bytes, record_bytes);
 }
 
 nb::bytes serialized(const Catalog& catalog) {
@@ -286,7 +286,7 @@ void bind_listings(nb::class_<Catalog>& catalog) {
           "which is the sample, such as \"jpg\"; empty: the first that is no cls, json, "
           "txt. Raises FeedError if a shard is no tar, compressed, truncated or damaged, or if "
           "there are no samples.")
-      .def_static("list_records", &list_records, "root"_a, "arrays"_a, "header_bytes"_a,
+      .def_static("list_arrays", &list_arrays, "root"_a, "arrays"_a, "header_bytes"_a,
                   "record_bytes"_a,
                   "Pieces of equal size, after a header, of arrays; what is left over is not used. "
                   "Raises FeedError if an array cannot be read, or none holds a whole record.")

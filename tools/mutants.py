@@ -152,7 +152,7 @@ def cover(room: str, file: Path) -> None:
 def seen(module: Path, slowest: float) -> Seen:
     contexts = covered(module.parts[2]).contexts_by_lineno(str(module.resolve()))
     by_line = {
-        line: frozenset(name.split("|")[0] for name in names if name)
+        line: frozenset(name.rpartition("|")[0] for name in names if name)
         for line, names in contexts.items()
     }
     seconds = seconds_of_tests(module.parts[2])

@@ -204,7 +204,7 @@ class Catalog:
         """
 
     @staticmethod
-    def list_records(root: str | os.PathLike, arrays: Sequence[str], header_bytes: int, record_bytes: int) -> Catalog:
+    def list_arrays(root: str | os.PathLike, arrays: Sequence[str], header_bytes: int, record_bytes: int) -> Catalog:
         """
         Pieces of equal size, after a header, of arrays; what is left over is not used. Raises FeedError if an array cannot be read, or none holds a whole record.
         """

@@ -39,12 +39,12 @@ def test_latency_of_two_deployments_is_compared_and_their_machines_are_kept(
         (box.folder / "pools.toml").write_text(POOL.format(shared=box.shared))
         words = ("--pool", "cloud", "--deployments", "2", "--between", "4", "--only", "mpi")
         out = ("--quick", "--json", "--out", str(tmp_path / "report"))
-        for minutes in ("0.1", "0.5", "2"):  # what a busy machine does not measure is stopped
+        for minutes in ("0.2", "0.8", "3"):  # what a busy machine does not measure is stopped
             done = flowos(box, "measure", *words, *out, "--minutes", minutes)
-            if done.returncode == 0:
+            found = json.loads(done.stdout) if done.returncode == 0 else {"spreads": []}
+            if "1" in _pairs(found["spreads"]):
                 break
         assert done.returncode == 0, done.stderr
-        found = json.loads(done.stdout)
         assert not [note for note in found["notes"] if "got the machines of" in note]
         assert log(box).count(("create", "c1")) >= 2, "new machines each time"
         first, second = (run["deployment"] for run in found["runs"])

@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 import pytest
 
-from flowos.drivers import RUNTIMES, Runtime, SetupStep, runtime_named
+from flowos.drivers import RUNTIME_PROGRAMS, RUNTIMES, Runtime, SetupStep, runtime_named
 from flowos.drivers._binds import Bind, binds_of
 from flowos.model import (
     Environment,
@@ -28,15 +28,8 @@ AT, MOUNT = SESSION / "0", SESSION / "1"
 INNER = (f"{SESSION}/init", f"{AT}", "--", "prog", "", "a b", "--np", "$x", "{cores}", "-b")
 
 PROGRAMS = (
-    "ch-run",
-    "bwrap",
-    "podman",
-    "apptainer",
-    "squashfuse_ll",
-    "fusermount3",
-    "crun",
-    "runc",
-    "qemu-system-x86_64",
+    *(name for name in RUNTIME_PROGRAMS if name not in ("singularity", "newuidmap", "newgidmap")),
+    *("squashfuse_ll", "fusermount3"),
 )
 FACTS = Facts(
     host="h",

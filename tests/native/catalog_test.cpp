@@ -18,7 +18,7 @@ namespace {
 
 using flowos::feed::Catalog;
 using flowos::feed::FeedError;
-using flowos::feed::list_records;
+using flowos::feed::list_arrays;
 using source_tools::Folder;
 using source_tools::names_of;
 using source_tools::says;
@@ -170,7 +170,7 @@ void records_are_the_whole_pieces_behind_the_header() {
   folder.write("less.npy", std::string(100, 'x'));
   folder.write("b.npy", std::string(128 + 10, 'x'));
   folder.age(100);
-  const Catalog catalog = list_records(folder.path(), {"a.npy", "less.npy", "b.npy"}, 128, 10);
+  const Catalog catalog = list_arrays(folder.path(), {"a.npy", "less.npy", "b.npy"}, 128, 10);
   CHECK((names_of(catalog) == Names{"a.npy[0]", "a.npy[1]", "a.npy[2]", "b.npy[0]"}));
   CHECK(catalog.extent(2).offset == 148 && catalog.extent(3).offset == 128);
   CHECK(catalog.extent(3).size == 10 && catalog.still_holds(folder.path(), 2));
@@ -178,7 +178,7 @@ void records_are_the_whole_pieces_behind_the_header() {
   CHECK(!catalog.still_holds(folder.path(), 2));
 
   const auto refusal = [&](const Names& arrays, std::uint64_t header, std::uint64_t record) {
-    return told<FeedError>([&] { list_records(folder.path(), arrays, header, record); });
+    return told<FeedError>([&] { list_arrays(folder.path(), arrays, header, record); });
   };
   CHECK(says(refusal({"a.npy"}, 0, 0), "records of 0 bytes"));
   CHECK(says(refusal({"a.npy"}, 128, 1000), "none holds 1000 bytes after a header of 128"));

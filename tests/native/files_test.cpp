@@ -113,7 +113,7 @@ void records_come_from_their_places() {
   const Folder folder;
   folder.write("a.bin", "headAAAABBBBCC");
   const Files files(folder.path(),
-                    shared(flowos::feed::list_records(folder.path(), {"a.bin"}, 4, 4)));
+                    shared(flowos::feed::list_arrays(folder.path(), {"a.bin"}, 4, 4)));
   CHECK(bytes_of(files, 0) == "AAAA" && bytes_of(files, 1) == "BBBB");
 }
 

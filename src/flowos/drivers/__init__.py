@@ -26,8 +26,8 @@ _PARTS = {
     ),
     "_overlay": "in_overlay overlaid",
     "_tables": (
-        "BOOTING DEVICES GUESTS LAUNCHERS RUNTIMES bind_for_us device_driver_named guest_named "
-        "launcher_named runtime_named"
+        "BOOTING DEVICES GUESTS LAUNCHERS RUNTIMES RUNTIME_PROGRAMS bind_for_us "
+        "device_driver_named guest_named launcher_named runtime_named"
     ),
     "runtimes.qemu": "kernel_line",
 }
@@ -117,6 +117,7 @@ if TYPE_CHECKING:
         DEVICES as DEVICES,
         GUESTS as GUESTS,
         LAUNCHERS as LAUNCHERS,
+        RUNTIME_PROGRAMS as RUNTIME_PROGRAMS,
         RUNTIMES as RUNTIMES,
         bind_for_us as bind_for_us,
         device_driver_named as device_driver_named,

@@ -17,13 +17,13 @@ if TYPE_CHECKING:  # commands that need neither guest nor device load none of it
 class _Loaded(Mapping[str, Runtime]):
     """Creates a driver and imports its module on first access."""
 
-    def __init__(self, places: Mapping[str, tuple[str, str]]) -> None:
+    def __init__(self, places: Mapping[str, tuple[str, ...]]) -> None:
         self._places = places
         self._made: dict[str, Runtime] = {}
 
     def __getitem__(self, name: str) -> Runtime:
         if name not in self._made:
-            module, kind = self._places[name]
+            module, kind, *_ = self._places[name]
             self._made[name] = getattr(import_module(f"flowos.drivers.runtimes.{module}"), kind)()
         return self._made[name]
 
@@ -37,17 +37,21 @@ class _Loaded(Mapping[str, Runtime]):
         return len(self._places)
 
 
-RUNTIMES: Mapping[str, Runtime] = _Loaded(
-    {
-        "bare": ("bare", "Bare"),
-        "ch-run": ("charliecloud", "Charliecloud"),
-        "bwrap": ("bubblewrap", "Bubblewrap"),
-        "apptainer": ("apptainer", "Apptainer"),
-        "podman": ("podman", "Podman"),
-        "qemu": ("qemu", "Qemu"),
-    }
-)
+_RUNTIMES: Mapping[str, tuple[str, ...]] = {
+    "bare": ("bare", "Bare"),
+    "ch-run": ("charliecloud", "Charliecloud", "ch-run"),
+    "bwrap": ("bubblewrap", "Bubblewrap", "bwrap"),
+    "apptainer": ("apptainer", "Apptainer", "apptainer", "singularity"),
+    "podman": ("podman", "Podman", "podman", "crun", "runc", "newuidmap", "newgidmap"),
+    "qemu": ("qemu", "Qemu", "qemu-system-x86_64"),
+}
+"""Name -> module, class, and the programs that a node is searched for: its own, and its helpers."""
+
+RUNTIMES: Mapping[str, Runtime] = _Loaded(_RUNTIMES)
 """Runtimes by name, the fastest to start first; "auto" takes the first that can enter the image."""
+
+RUNTIME_PROGRAMS = tuple(name for _, _, *names in _RUNTIMES.values() for name in names)
+"""Those of all runtimes; no driver is loaded for it."""
 
 BOOTING = frozenset({"qemu"})
 """Those with another kernel than the node's: "auto" takes none of them."""

@@ -12,6 +12,7 @@ _PARTS = {
     "_held_slice": "HeldSlice",
     "_leases": "new_slice_id",
     "_look": "EnergyCounter Look io_pressure_between state_between",
+    "_metrics_server": "MetricsServer",
     "_node": "Node",
     "_open_slice": "open_slice",
     "_options": "SliceOptions Workers",
@@ -98,6 +99,9 @@ if TYPE_CHECKING:
         Look as Look,
         io_pressure_between as io_pressure_between,
         state_between as state_between,
+    )
+    from flowos.engine._metrics_server import (
+        MetricsServer as MetricsServer,
     )
     from flowos.engine._node import (
         Node as Node,

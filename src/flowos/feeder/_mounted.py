@@ -56,7 +56,7 @@ class Mounted:
         if self.kind == "tars":
             return Catalog.list_tars(root, files, self.member, _THREADS, found)
         assert self.record
-        return Catalog.list_records(root, files, self.header_bytes, self.record.size_bytes)
+        return Catalog.list_arrays(root, files, self.header_bytes, self.record.size_bytes)
 
     def listing(self, budget: PrefetchBudget) -> Listing:
         """The catalog; files are read while it is listed. Raises FeedError if there is none."""

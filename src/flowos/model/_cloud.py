@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 CloudDriver = Literal["ec2", "fake"]
 RefusalKind = Literal[
@@ -31,6 +31,8 @@ def _doc(sentence: str) -> dict[str, Any]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cloud:
     """Where the machines of Slurm's cloud nodes come from. Raises ValueError for what cannot be."""
+
+    USUAL_RETRY_SECONDS: ClassVar[float] = 300.0
 
     name: str
     driver: CloudDriver = field(
@@ -83,7 +85,7 @@ class Cloud:
         default="", metadata=_doc("URL of the cloud; that of the region by default")
     )
     retry_seconds: float = field(
-        default=300.0,
+        default=USUAL_RETRY_SECONDS,
         metadata=_doc("how long a node is drained that could not be made, before it is tried anew"),
     )
     answer_seconds: float = field(

@@ -7,9 +7,6 @@ from flowos.drivers.allocators.slurm_power import read_node_names
 from flowos.model import Cloud, SettingsError, SliceRefused, read_layers
 from flowos.operations.settings_file import settings_layers, settings_names
 
-RETRY_SECONDS = 300.0
-"""Where no table says it."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudNodes:
@@ -25,7 +22,7 @@ class RefusedNode:
 
     node: str
     why: str
-    retry_seconds: float = RETRY_SECONDS
+    retry_seconds: float = Cloud.USUAL_RETRY_SECONDS
 
 
 def cloud_tables() -> tuple[Cloud, ...]:

@@ -1,10 +1,11 @@
 """Nodes of a pool, held to be measured on."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-from flowos.engine import HoldEvent, OnHoldEvent, slurm_deployed
-from flowos.model import DeployedNode, Deployment, OnProgress, Progress
+from flowos.engine import HoldEvent, OnHoldEvent
+from flowos.model import Deployment, OnProgress, Progress
+from flowos.operations._pool_kinds import kind_of_pool
 from flowos.operations._slice import slice_
 from flowos.operations.measure import DeployedOn
 from flowos.operations.settings import pool_named
@@ -21,15 +22,10 @@ def held_nodes(
     gone: list[str] = []
     with slice_(pool=pool, nodes=count, on_event=_heard(on_progress, gone)) as held:
         nodes = held.held.nodes
-        names = _deployed(pool, [node.name for node in nodes])
+        deployed = kind_of_pool(pool_named(pool).kind).deployed
+        names = deployed([node.name for node in nodes])
         deployment = Deployment(of=of, number=number, pool=pool, nodes=names)
         yield DeployedOn(node=nodes[0], deployment=deployment, gone=lambda: gone[0] if gone else "")
-
-
-def _deployed(pool: str, names: Sequence[str]) -> tuple[DeployedNode, ...]:
-    if pool_named(pool).kind == "slurm":
-        return slurm_deployed(names)
-    return tuple(DeployedNode(name=name) for name in names)
 
 
 def _heard(on_progress: OnProgress, gone: list[str]) -> OnHoldEvent:

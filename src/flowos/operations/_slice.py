@@ -211,6 +211,7 @@ def _held(
 ) -> "HeldSlice":
     from flowos.engine import GrowingSlice, HeldSlice, RaySlice, ignore, provider_of
     from flowos.operations._left_slices import freeing_left
+    from flowos.operations._pool_kinds import kind_of_pool
     from flowos.operations._slice_record import RecordedProvider
 
     asked, options = asked._replace(kernel=options.env.kernel), without_kernel(options)
@@ -224,7 +225,7 @@ def _held(
     elif bounds is not None:
         kind = partial(GrowingSlice, bounds=bounds)
     on_event = on_event or ignore
-    on_event = freeing_left(on_event) if pool.kind == "slurm" else on_event
+    on_event = freeing_left(on_event) if kind_of_pool(pool.kind).frees_left else on_event
     held = kind(provider, ask, options, on_event, requeue=requeue)
     provider.belongs_to(held)
     return held
@@ -305,7 +306,9 @@ def _ask(asked: _Asked, flow: Flow | None, choice: int) -> "Ask":
 
 
 def _refuse_kernel(pool: "Pool", asked: _Asked) -> None:
-    if asked.kernel and pool.kind != "slurm":
+    from flowos.operations._pool_kinds import kind_of_pool
+
+    if asked.kernel and not kind_of_pool(pool.kind).boots_kernels:
         whose = f"the Ray at {asked.address}" if asked.address else f"pool {pool.name!r}"
         raise SliceRefused(
             f"slice: kernel={asked.kernel!r:.80}: {whose} ({pool.kind}) boots no nodes into a "

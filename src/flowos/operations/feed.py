@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from flowos.engine import now
-from flowos.engine.metrics import MetricsServer
+from flowos.engine import MetricsServer, now
 from flowos.feeder import (
     Binding,
     CachedSource,

@@ -10,6 +10,7 @@ from flowos._dataclasses import dataclass
 from flowos.drivers import GuestPlan, guest_named
 from flowos.engine import here
 from flowos.model import Argv
+from flowos.operations._pool_kinds import kind_of_pool
 from flowos.operations._slice import slice_
 from flowos.operations.settings import pool_named
 
@@ -59,7 +60,7 @@ def serve_notebook(
 
 def notebook_command(pool: str) -> Argv:
     """What would be started on a node. Raises SliceRefused if there is no such pool."""
-    is_here = pool_named(pool).kind in ("local", "fake")
+    is_here = kind_of_pool(pool_named(pool).kind).here
     has = here().resources()
     plan = GuestPlan(
         python=sys.executable,

@@ -4,7 +4,6 @@ import shlex
 from collections.abc import Collection
 from pathlib import PurePath
 
-from flowos.drivers.allocators import sge, slurm
 from flowos.engine import SeenRoom, provider_of, room_here, room_on_a_node
 from flowos.model import (
     Measurement,
@@ -15,6 +14,7 @@ from flowos.model import (
     StorageSpeed,
     StoreError,
 )
+from flowos.operations._pool_kinds import kind_of_pool
 from flowos.operations._slice_record import RecordedProvider
 from flowos.operations.measure import book_of
 from flowos.store import Store, open_store
@@ -69,8 +69,7 @@ def _command(pool: Pool, key: str, path: PurePath) -> tuple[str, ...]:
     words = ("flowos", "measure", "--only", _MEASURED, "--scratch", str(path))
     if key == "shared":
         return words
-    by_hand = slurm.by_hand_words if pool.kind == "slurm" else sge.by_hand_words
-    return by_hand(pool, words)
+    return kind_of_pool(pool.kind).by_hand(pool, words)
 
 
 def _measured(

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from flowos.engine import here, provider_of, slurm_users
+from flowos.engine import here, provider_of
 from flowos.model import (
     FlowosError,
     NodeInfo,
@@ -13,6 +13,7 @@ from flowos.model import (
     UsageError,
     VmSize,
 )
+from flowos.operations._pool_kinds import kind_of_pool
 from flowos.operations.environment import environment
 from flowos.operations.pool_storage import storage_of
 from flowos.operations.settings import no_pool
@@ -58,7 +59,7 @@ def _checked(state: PoolState, url: str | None) -> PoolState:
     try:
         environment(pool.env)
         nodes = provider_of(pool).nodes()
-        users, why = slurm_users(pool) if pool.kind == "slurm" else ((), "")
+        users, why = kind_of_pool(pool.kind).users(pool)
     except FlowosError as error:
         return replace(state, refused=str(error))
     size = state.size

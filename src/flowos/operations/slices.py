@@ -28,6 +28,7 @@ from flowos.model import (
     from_plain,
     to_json,
 )
+from flowos.operations._pool_kinds import kind_of_pool
 from flowos.operations._process_record import folder, is_running
 from flowos.operations._slice_record import slices_folder
 from flowos.operations.processes import PATIENCE_SECONDS, process
@@ -149,10 +150,11 @@ def stamp() -> tuple[object, ...]:
 
 def with_accounts(record: SliceRecord) -> tuple[SliceRecord, str]:
     """The same with what Slurm accounted for its jobs, and why that is not known, or ""."""
-    if record.kind != "slurm" or not record.jobs or record.accounts is not None:
+    ask = kind_of_pool(record.kind).accounts
+    if ask is None or not record.jobs or record.accounts is not None:
         return record, ""
     try:
-        accounts = engine.slurm_accounts(record.jobs, running=not record.is_over)
+        accounts = ask(record)
     except SliceRefused as error:
         return record, str(error)
     found = replace(record, accounts=accounts)
@@ -221,11 +223,8 @@ def _asked_to_free(record: SliceRecord) -> str:
 
 def _cancel(record: SliceRecord, answer: str) -> None:
     """End its jobs. Raises StoreError where it has none."""
-    if record.kind == "slurm":
-        engine.cancel_slurm_jobs(record.id, len(record.jobs))
-        return
-    if record.kind == "sge":
-        engine.cancel_sge_jobs(record.id)
+    if cancel := kind_of_pool(record.kind).cancel:
+        cancel(record)
         return
     if answer == "gone":
         return
@@ -329,9 +328,9 @@ def _read(line: bytes) -> SliceRecord | None:
 def _left(record: SliceRecord, at: float) -> SliceRecord:
     """Of a program that is gone, which was there at this time."""
     state = _end_of(record.process)
-    if record.kind == "slurm":
+    if job_end := kind_of_pool(record.kind).job_end:
         try:
-            seconds = engine.slurm_job_end(record.id, len(record.jobs))
+            seconds = job_end(record)
         except SliceRefused:
             return record
         if seconds == "held":
@@ -347,18 +346,19 @@ def _left(record: SliceRecord, at: float) -> SliceRecord:
 
 
 def free_left() -> None:
-    """End the jobs that programs of this machine have left to Slurm, for no process of theirs.
+    """End the jobs that programs of this machine have left to a cluster, for no process of theirs.
 
     Keepers do so, but for those that are killed when srun is gone too. A program of another machine
     may seem to be gone.
     """
     for record in (each for path in _files() for each in _settled(path)):
-        if record.kind != "slurm" or record.is_over or is_running(record.process):
+        kind = kind_of_pool(record.kind)
+        if not kind.frees_left or record.is_over or is_running(record.process):
             continue
         with suppress(StoreError, SliceRefused):
             here = process(record.process).host == os.uname().nodename
-            if here and record.ask.lease_seconds is None:
-                engine.cancel_slurm_jobs(record.id, len(record.jobs))
+            if here and record.ask.lease_seconds is None and kind.cancel:
+                kind.cancel(record)
 
 
 def _end_of(id: str) -> str:

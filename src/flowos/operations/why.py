@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from flowos import engine
 from flowos.model import SliceRecord, SliceRefused, StoreError, WaitingTask, did_you_mean
+from flowos.operations._pool_kinds import kind_of_pool
 from flowos.operations._process_record import folder
 from flowos.operations.processes import is_process, process
 from flowos.operations.slices import refuse_empty, slices
@@ -56,10 +57,11 @@ def _of_slice(record: SliceRecord) -> WhyAnswer:
 
 def _waits(record: SliceRecord) -> list[str]:
     said = f"its pool {record.pool} said: {record.why or 'nothing yet'}"
-    if record.kind != "slurm":
+    waits = kind_of_pool(record.kind).waits
+    if waits is None:
         return [said]
     try:
-        return [*engine.slurm_wait(record.id, record.ask)] or [said]
+        return [*waits(record)] or [said]
     except SliceRefused as error:
         return [said, f"now: {error}"]
 

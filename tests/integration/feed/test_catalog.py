@@ -139,12 +139,12 @@ def test_arrays_are_cut_into_records(tmp_path: Path) -> None:
     tokens = np.arange(1000, dtype=np.uint16)
     np.save(tmp_path / "a.npy", tokens)
     tokens.tofile(tmp_path / "b.bin")
-    catalog = Catalog.list_records(tmp_path, ["a.npy"], 128, 64)
+    catalog = Catalog.list_arrays(tmp_path, ["a.npy"], 128, 64)
     assert len(catalog) == 31
     assert catalog.name(30) == "a.npy[30]"
     assert b"".join(contents_of(tmp_path, catalog)) == tokens[: 31 * 32].tobytes()
     with pytest.raises(FeedError, match="none holds 4096 bytes"):
-        Catalog.list_records(tmp_path, ["b.bin"], 0, 4096)
+        Catalog.list_arrays(tmp_path, ["b.bin"], 0, 4096)
 
 
 def test_what_others_have_listed_becomes_a_catalog() -> None:
@@ -232,7 +232,7 @@ def test_columns_outlive_their_catalog(folder: Path) -> None:
         (lambda root: Catalog.list_folder(root / "cat/1"), "cat/1 is no folder"),
         (lambda root: Catalog.list_tars(root, ["cat/1"]), "cat/1 is no tar archive"),
         (lambda root: Catalog.list_tars(root, ["none.tar"]), "none.tar: No such file"),
-        (lambda root: Catalog.list_records(root, ["none"], 0, 1), "none: No such file"),
+        (lambda root: Catalog.list_arrays(root, ["none"], 0, 1), "none: No such file"),
         (lambda root: Files(root / "none", Catalog.list_folder(root)), "none: No such file"),
     ],
 )

@@ -109,7 +109,7 @@ def test_a_wrong_value_is_refused_with_its_place(change: dict[str, Any], complai
 def test_other_wrong_values_are_refused_with_their_place() -> None:
     with pytest.raises(ValueError, match="lacks its field 'probe'"):
         from_plain(Case, {})
-    with pytest.raises(ValueError, match="^facts: Facts lacks its field 'allowed'$"):
+    with pytest.raises(ValueError, match=r"^facts: Facts lacks its field 'allowed'$"):
         from_plain(Facts, {})
     with pytest.raises(ValueError, match=r"case.levels\[0\]: list of 2 expected, got \['a'\]"):
         from_plain(Case, {"probe": "p", "levels": [["a"]]})

@@ -157,6 +157,20 @@ def test_the_integer_input_of_a_name_is_that_extent() -> None:
         bind_extents(extents, [5, zeros(4), 1.0])
 
 
+def test_an_integer_that_is_an_extent_is_compared_before_the_function_is_called() -> None:
+    def half(n: int, b: Any) -> Any:
+        calls.append(n)
+        return b[: n // 2]
+
+    calls: list[int] = []
+    ports = [PortSpec("n", int64), PortSpec("b", array("float64", "n"))]
+    checked = with_extents(half, named_extents(ports, []))
+    assert checked(4, zeros(4)).shape == (2,)
+    with pytest.raises(PortMisfit, match="input 'n': extent 'n' is 5, and 4 in input 'b'"):
+        checked(5, zeros(4))
+    assert calls == [4]
+
+
 def test_a_function_without_named_extents_is_itself() -> None:
     assert named_extents([PortSpec("b", fo.array(None, (3,)))], []) == ()
     assert with_extents(len, ()) is len

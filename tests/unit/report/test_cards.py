@@ -1,6 +1,7 @@
 """Cards: which number, of which setting, against which ceiling."""
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -36,6 +37,30 @@ def test_a_rate_whose_ceiling_nobody_knows_says_so_and_a_time_has_none(small: Re
         assert told in page
 
 
+def test_a_card_has_its_number_its_ceilings_its_spread_and_its_trust(small: Report) -> None:
+    cards = html(small).partition('class="cards">')[2].partition("</ul>")[0].replace("\xa0", " ")
+    first, second = (re.findall(r">([^<]+)<", f"{card}<") for card in cards.split("<li ")[1:])
+    assert first == [
+        "STREAM triad",
+        "61.2",
+        " GB/s",
+        "99% of the measured ceiling, 62.0 GB/s",
+        "80% of the nominal ceiling, 76.8 GB/s",
+        "median of 12 repetitions, middle half 60.6 to 61.8 GB/s",
+        "with threads 2, nt",
+        "\N{CHECK MARK} trusted",
+    ]
+    assert second[-1] == (
+        "\N{BLACK UP-POINTING TRIANGLE} not trusted: a write cache answers; and 1 other reason"
+    )
+    assert "<p>99%" in cards, "the ceiling that the meter is of"
+    assert '<p class="note">80%' in cards
+    assert [card.partition('"')[2].partition('"')[0] for card in cards.split("<li ")[1:]] == [
+        "card",
+        "card doubt",
+    ]
+
+
 @pytest.mark.parametrize(
     ("share", "width"), [(0.805, "80.5"), (0.0, "0.0"), (1.2, "100.0"), (math.nan, "0.0")]
 )
@@ -68,6 +93,9 @@ def test_what_speaks_against_several_cards_is_said_once_with_their_number(small:
     assert "3 of 3 not trusted: the hypervisor took 12.0% of the cpu time" in cards
     alone = html(replace(small, measurements=(marked[0],), headlines=headlines[:1]))
     assert "not trusted: the hypervisor took" in alone[: alone.index('id="trust"')]
+    assert "1 of 1" not in alone
+    both = html(replace(small, measurements=tuple(marked[:2]), headlines=headlines[:2]))
+    assert "2 of 2 not trusted: the hypervisor took" in both[: both.index('id="trust"')]
 
 
 def test_a_ceiling_that_nobody_knows_is_not_named_on_a_card(small: Report) -> None:

@@ -78,6 +78,22 @@ def test_the_image_has_its_line_and_its_goal_at_the_ticks_of_their_values() -> N
         assert mark.numbers == pytest.approx([at, bottom, at, bottom + 5], abs=0.11)
     assert drawn.texts["relative residual"].at("x", "y") == [0, 15]
     assert drawn.texts["iterations"].at("x") == [right]
+    assert bottom < drawn.texts["20"].at("y")[0] < drawn.texts["iterations"].at("y")[0] < 350
+    assert left < columns["0"] < columns["20"] <= right
+    assert 34 < rows["1"] < rows["0.1"] < rows["0.0001"] < bottom
+    assert rows["0.1"] - rows["1"] == pytest.approx(rows["0.0001"] - rows["0.001"], abs=0.11)
+    (said,) = (each.text for each in drawn.all("desc"))
+    assert said == (
+        "A line: relative residual 1.0e+00 after 0 iterations, 1.0e-04 after 20."
+        " The goal is 1.0e-03."
+    )
+
+
+def test_the_image_of_one_value_has_it_in_the_middle_and_no_goal_where_there_is_none() -> None:
+    drawn = Drawing(convergence_svg(ConvergencePlot(title="x", points=((3, 0.5),))))
+    assert drawn.all("circle")[0].at("cx")[0] == drawn.columns["3"] == (70 + 544) / 2
+    assert list(drawn.columns) == ["2", "3", "4"]
+    assert "goal" not in drawn.all("desc")[0].text
 
 
 @pytest.mark.parametrize(

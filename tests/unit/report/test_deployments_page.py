@@ -1,5 +1,6 @@
 """Deployments of nodes compared, as a page."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -76,6 +77,8 @@ def test_the_page_says_of_each_number_what_the_place_did_to_it(small: Report) ->
     assert "<li>deployment 2 got the machines of deployment 1" in page
     assert read(page).loads == ["a deployment-1/report.html", "a deployment-3/report.html"]
     assert "script" not in read(page).tags
+    rows = re.findall(r'<th scope="row">(\d)<td>(c\d)', page)
+    assert rows == [("1", "c1"), ("2", "c2"), ("3", "c3")]
     assert "&lt;s1&gt;" in page
 
 
@@ -123,6 +126,8 @@ def test_bars_are_as_wide_as_the_spread_that_they_stand_for(small: Report) -> No
     ends = [y + height for _, y, _, height in boxes]
     assert 0 < names[0] < boxes[0][1] < ends[0] < boxes[1][1] < ends[1]
     assert ends[1] < names[1] < boxes[2][1] < ends[2] < boxes[3][1] < ends[3]
+    bases = [base.numbers for base in drawn.all("path", "base")]
+    assert bases == [[0.5, boxes[i][1] - 2, 0.5, ends[i + 1] + 3] for i in (0, 2)], "around both"
     *_, height = map(float, drawn.all("svg")[0].attributes["viewbox"].split())
     assert ends[3] < height
     assert [group.kind for group in drawn.all("g")] == ["series s0", "series s1"] * 2

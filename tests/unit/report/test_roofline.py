@@ -1,5 +1,6 @@
 """Rooflines in text, Markdown and on the page."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,7 @@ from flowos.model import Roof, Roofline, RooflineKernel
 from flowos.report import Report, html, json, markdown, read_json, text
 
 from .books import doubted, measured
+from .test_plots import image_after
 
 MEMORY = measured(100e9, metric="memory", probe="working_set")
 TRIAD = RooflineKernel(
@@ -71,8 +73,37 @@ def test_the_page_draws_roofs_and_kernels_and_says_whose_model_it_is(small: Repo
     assert "f64 1020\N{NO-BREAK SPACE}Gflop/s" in part
     assert "memory 102\N{NO-BREAK SPACE}GB/s" in part
     assert part.count('class="dot"') >= 2
-    assert "88% of" in part, "the table has shares of roofs"
+    cells = re.findall(r'<td class="n">(?:<b>)?([^<]+)', part.replace("\xa0", " "))
+    assert cells == [
+        *("7.50 Gflop/s", "7.42 to 7.58 Gflop/s", "7.65 Gflop/s"),
+        *("12", "88% of 8.50 Gflop/s", "unknown"),
+        *("500 Gflop/s", "495 to 505 Gflop/s", "510 Gflop/s"),
+        *("12", "49% of 1020 Gflop/s", "unknown"),
+    ]
     assert 'id="roofline"' not in html(small)
+
+
+def test_roofs_bend_where_arithmetic_begins_to_bound_and_have_their_names_there(
+    small: Report,
+) -> None:
+    """Memory feeds 102 GB/s: 2040 Gflop/s from 20 flop/byte on, and 1020 from 10 on."""
+    page = html(replace(small, rooflines=(roofline(TRIAD, product(5e11, 1200)),)))
+    drawn = image_after(page[page.index('id="roofline"') :], "</figcaption>")
+    left, right, *_ = drawn.all("svg")[0].attributes["data-x"].split()
+    ends = [float(left), float(right)]
+    assert ends == pytest.approx([1 / 24, 200]), "half, and twice as far"
+    assert drawn.all("svg")[0].attributes["data-y"].endswith(" 1"), "logarithmic"
+    names = ("f32 2040 Gflop/s", "f64 1020 Gflop/s")
+    for roof, name, ridge in zip(drawn.all("path", "ceiling"), names, ("20", "10"), strict=True):
+        *_, corner, end = roof.attributes["data-at"].split()
+        assert corner.startswith(f"{ridge},")
+        assert end == f"200,{corner.partition(',')[2]}"
+        slope = [tuple(map(float, p.split(","))) for p in roof.attributes["data-at"].split()[:-1]]
+        assert [y / x for x, y in slope] == pytest.approx([102e9] * len(slope), rel=1e-4)
+        assert slope == sorted(slope)
+        x, y = roof.numbers[-4:-2]
+        assert x - 20 < drawn.texts[name].at("x")[0] < x
+        assert y < drawn.texts[name].at("y")[0] < y + 10
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,7 @@ def test_where_no_ranges_meet_none_are_said_to() -> None:
 def test_where_nothing_lies_apart_there_is_no_table_of_numbers() -> None:
     shown = runs_text("equal or better", (PROBE,), (MEET, replace(MEET, low=0.0, high=math.inf)))
     assert "lie apart" not in shown
+    assert "cannot be judged" not in shown
 
 
 def test_numbers_without_a_ratio_are_named_and_are_none_whose_ranges_meet() -> None:
@@ -87,7 +88,9 @@ def test_runs_without_a_number_say_so() -> None:
 
 def test_why_a_number_that_is_not_marked_cannot_be_told_stands_beside_it() -> None:
     wide = replace(SLOWER, answer="inconclusive", why="the middle halves meet")
-    assert "copy (the middle halves meet)" in runs_text("worse", (PROBE,), (wide,))
+    shown = runs_text("worse", (PROBE,), (wide,))
+    assert "copy (the middle halves meet)" in shown
+    assert "cannot be judged" not in shown, "it has a ratio"
 
 
 def test_what_differs_between_the_runs_stands_below_the_answer() -> None:

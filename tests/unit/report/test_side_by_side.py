@@ -26,6 +26,7 @@ from flowos.report import (
     side_by_side_text,
 )
 from flowos.report._side_by_side import combined_charts, headline_rows
+from flowos.report._side_by_side_text import NOTHING_IN_COMMON
 
 from .books import HOSTILE, doubted, hostile, measured
 
@@ -76,6 +77,33 @@ def test_alike_runs_are_judged_and_marked_numbers_are_inconclusive(small: Report
     assert "NOT TRUSTED: a write cache answers" in text
     assert "\nThe runs were not interleaved: what else changed between them is" in text
     assert "host: node1 | none" in text
+
+
+def test_the_terminal_has_the_runs_and_below_each_headline_its_numbers(small: Report) -> None:
+    slow = faster(small, 0.8)
+    first, other = runs_of(small, slow, verdicts=judged(small, slow)).runs
+    early = replace(slow, run=replace(slow.run, id="r2", ended=""))
+    shown = runs_of(small, small)
+    lines = side_by_side_text(
+        replace(shown, runs=(first, replace(other, source="b.json", book=early)))
+    ).splitlines()
+    assert lines[:3] == [
+        "2 runs of 2 machines side by side",
+        "  1: node1, 2026-11-21: run 2026-11-20-abc of Example CPU 9000, normal",
+        "  2: node2, 2026-11-22: run r2 of Example CPU 9000, normal, from b.json; it ended early",
+    ]
+    at = lines.index("STREAM triad")
+    assert lines[at : at + 7] == [
+        "STREAM triad",
+        "  1: node1, 2026-11-21  61.2 GB/s; 99% of 62.0 GB/s",
+        "  2: node2, 2026-11-22  49.0 GB/s; 99% of 62.0 GB/s; 0.800 of the first, slower",
+        "",
+        "Random read, depth 16",
+        "  1: node1, 2026-11-21  70.5 k IOPS; NOT TRUSTED: a write cache answers",
+        "  2: node2, 2026-11-22  56.4 k IOPS; 0.800 of the first, inconclusive; NOT TRUSTED: a"
+        " write cache",
+    ]
+    assert NOTHING_IN_COMMON not in lines
 
 
 def test_an_answer_says_why_it_is_inconclusive(small: Report) -> None:

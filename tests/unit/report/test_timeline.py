@@ -192,6 +192,18 @@ def test_tasks_that_run_slices_have_several_rows_and_clocks_may_step() -> None:
     assert sum(map(len, lane.rows)) == 20
 
 
+def test_a_worker_is_busy_once_where_its_tasks_overlap() -> None:
+    spans = [(0, 1), (5, 9), (6, 7), (8, 11)]
+    tasks = [ran(f"{start} to {end}", "vm:0", start, end - start) for start, end in spans]
+    (lane,) = timeline_of(tasks).lanes
+    assert lane.busy == 7.0
+    assert (lane.longest_idle.start, lane.longest_idle.end) == (1.0, 5.0)
+    assert [[each.logged.task for each in row] for row in lane.rows] == [
+        ["0 to 1", "5 to 9"],
+        ["6 to 7", "8 to 11"],
+    ]
+
+
 def test_a_page_loads_nothing_and_says_what_a_log_says() -> None:
     page = timeline_html(SMALL)
     reader = read(page)

@@ -47,6 +47,10 @@ def test_a_command_stays_on_one_line() -> None:
     assert lines[1].startswith("    ")
 
 
+def test_no_word_is_broken() -> None:
+    assert wrapped("up to an-option-with-hyphens", width=12) == ["up to", "an-option-with-hyphens"]
+
+
 def test_a_run_that_ended_early_says_so_and_why(small: Report) -> None:
     early = replace(small, run=replace(small.run, ended="", ended_early="it was interrupted"))
     for rendered in (text(early), markdown(early), html(early)):

@@ -4,33 +4,25 @@ import os
 import pwd
 from pathlib import Path
 
+from flowos.drivers import RUNTIME_PROGRAMS
 from flowos.engine._ask import which
 from flowos.engine.environments._kernels import kernels
 from flowos.model import Tried
 
-PROGRAMS = (
-    "ch-run",
-    "bwrap",
-    "podman",
-    "apptainer",
-    "singularity",
+_AROUND = (
     "squashfuse",
     "squashfuse_ll",
     "unsquashfs",
     "mksquashfs",
     "fusermount",
     "fusermount3",
-    "newuidmap",
-    "newgidmap",
-    "crun",
-    "runc",
-    "qemu-system-x86_64",
 )
+"""What mounts and unpacks images, whatever runtime enters them."""
 
 
 def programs() -> dict[str, Path]:
     """Name -> where it lies, of those in PATH."""
-    found = ((name, which(name)) for name in PROGRAMS)
+    found = ((name, which(name)) for name in (*RUNTIME_PROGRAMS, *_AROUND))
     return {name: Path(path).absolute() for name, path in found if path}
 
 

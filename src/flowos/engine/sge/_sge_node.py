@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Unpack
 
-from flowos.drivers import launcher_named, runtime_named
+from flowos.drivers import LAUNCHERS, family_of, launcher_named, runtime_named
 from flowos.drivers._allocators import KeptNode
 from flowos.drivers.launchers.direct import Direct
 from flowos.drivers.launchers.mpich import Hydra
@@ -15,7 +15,7 @@ from flowos.engine.sge._allocation import SgeAllocation
 from flowos.model import Environment, Launch, LaunchFailed, Pairs
 
 _BARE = runtime_named("bare")
-_MPIS = ("openmpi", "mpich", "mvapich", "intel")
+_MPIS = tuple(each for each in LAUNCHERS if family_of(each) and not each.startswith("srun-"))
 _OF_JOB = ("SGE_", "JOB_ID=", "JOB_NAME=", "NSLOTS=", "NHOSTS=", "PE_HOSTFILE=", "QUEUE=")
 """Beginnings of the variables that a task of the job has of it."""
 

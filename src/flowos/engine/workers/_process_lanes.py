@@ -23,7 +23,12 @@ from flowos.engine.flow._lanes import BATCH_SECONDS, RowTimes, Values
 from flowos.engine.launch._running import RunningProcess
 from flowos.engine.workers._blobs import Packed, Unpackable
 from flowos.engine.workers._lanes_state import LanesState
-from flowos.engine.workers._worker_failures import input_unsendable, output_unreadable, over_limit
+from flowos.engine.workers._worker_failures import (
+    input_unsendable,
+    lost,
+    output_unreadable,
+    over_limit,
+)
 from flowos.engine.workers._worker_process import WorkerProcess
 from flowos.engine.workers._worker_start import KILL_SECONDS, Start, how_gone, start_worker
 from flowos.model import (
@@ -35,7 +40,6 @@ from flowos.model import (
     SliceFreed,
     TaskFailed,
     ValueRefused,
-    WorkerLost,
 )
 from flowos.plan import Schedule, Stage
 
@@ -315,8 +319,7 @@ class ProcessLane:
             return Cancelled(_STOPPED)
         place, number = worker.place or (0, 0)
         program, stage = self._state.program, stages[place]
-        label = program.step(stage, number).label
-        error = WorkerLost(f"task {label!r}: its worker process{start.where} is gone{when}: {how}")
+        error = lost(program.step(stage, number), start.where, when, how)
         return program.in_rounds(error, stage, number, worker.round_of)
 
 

@@ -17,6 +17,7 @@ from flowos.model import (
     Python,
     TaskFailed,
     TimeLimitExceeded,
+    WorkerLost,
     brief_repr,
 )
 from flowos.plan import Stage, Step
@@ -49,6 +50,11 @@ def over_limit(step: Step, values: Sequence[Any]) -> FlowosError:
         f"task {step.label!r} ran over its limit of {step.task.body.limit_seconds:g} s, and its "
         f"worker process was ended; given {given_to(step, shown) or 'nothing'}"
     )
+
+
+def lost(step: Step, where: str, when: str, how: str) -> FlowosError:
+    """A task whose worker is gone. where, when: words with a space before them, or ""."""
+    return WorkerLost(f"task {step.label!r}: its worker process{where} is gone{when}: {how}")
 
 
 def input_unsendable(stage: Stage, register: int, why: str) -> FlowosError:

@@ -145,7 +145,7 @@ Catalog list_tars(const std::string& root, const std::vector<std::string>& shard
 // Pieces of `record_bytes` each, after `header_bytes`, of arrays; what is left over is not used.
 // Throws FeedError if an array cannot be read, none holds a whole record, or there are more than
 // 10^9 records.
-Catalog list_records(const std::string& root, const std::vector<std::string>& arrays,
-                     std::uint64_t header_bytes, std::uint64_t record_bytes);
+Catalog list_arrays(const std::string& root, const std::vector<std::string>& arrays,
+                    std::uint64_t header_bytes, std::uint64_t record_bytes);
 
 }  // namespace flowos::feed

@@ -16,8 +16,8 @@ constexpr std::uint64_t max_records = 1'000'000'000;
 
 }  // namespace
 
-Catalog list_records(const std::string& root, const std::vector<std::string>& arrays,
-                     std::uint64_t header_bytes, std::uint64_t record_bytes) {
+Catalog list_arrays(const std::string& root, const std::vector<std::string>& arrays,
+                    std::uint64_t header_bytes, std::uint64_t record_bytes) {
   if (record_bytes == 0 || record_bytes > INT64_MAX) {
     throw FeedError("records of " + std::to_string(record_bytes) + " bytes: give their length");
   }
