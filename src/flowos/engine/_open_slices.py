@@ -40,7 +40,7 @@ class OpenSlices:
         with self._lock:
             if self._over is not None:
                 raise self._over()
-            there = self._nodes.setdefault(node, _OnNode())
+            there = self._nodes.get(node) or self._nodes.setdefault(node, _OnNode())
         found = there.slices.get(flow)
         if found is not None:
             return found
