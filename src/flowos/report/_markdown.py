@@ -156,7 +156,7 @@ def _numbers(book: Report) -> Iterator[str]:
             for m in book.measurements
             if m.case.probe == probe
         ]
-        yield from _section(titles.get(probe, probe), ("case", "metric", "n", *_NUMBER), rows)
+        yield from _section(titles.get(probe, probe), ("case", "metric", "count", *_NUMBER), rows)
 
 
 def _matrices(book: Report) -> Iterator[str]:

@@ -60,7 +60,7 @@ def tables(small: Report, *rows: Measurement, chart: Chart = CURVE) -> list[Tabl
     return [Reader(text).table for text in numbers]
 
 
-NUMBERS = ["median", "middle half", "best", "n", "of measured ceiling", "of nominal", "trust"]
+NUMBERS = ["median", "middle half", "best", "count", "of measured ceiling", "of nominal", "trust"]
 
 
 def test_all_numbers_of_a_curve_are_listed_by_x_with_what_differs(small: Report) -> None:
@@ -85,6 +85,13 @@ def test_one_number_is_one_row_without_levels_in_common(small: Report) -> None:
     assert table.head == ["threads", *NUMBERS]
     assert table.body[0][0] == "all"
     assert table.classes[0] == ["", *["n"] * 6, ""], "numbers stand on the right"
+
+
+def test_an_axis_named_n_is_another_column_than_the_count(small: Report) -> None:
+    (table,) = tables(small, measured(40e9, n="64"), chart=replace(CURVE, x="n", series=()))
+    assert table.head == ["n", *NUMBERS]
+    assert table.body[0][0] == "64"
+    assert table.body[0][4] == "12"
 
 
 def test_metrics_are_a_column_where_there_are_two(small: Report) -> None:

@@ -9,7 +9,7 @@ from flowos.report._words import share_text, spread_of, trust_of
 from flowos.report.page._marks import people
 from flowos.report.page._markup import Markup, join, tag
 
-_NUMBERS = ("median", "middle half", "best", "n", "of measured ceiling", "of nominal", "trust")
+_NUMBERS = ("median", "middle half", "best", "count", "of measured ceiling", "of nominal", "trust")
 
 MOST_ROWS_OF_A_MATRIX = 600
 """More would make the page too large; their numbers stand in the matrix."""
