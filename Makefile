@@ -3,7 +3,7 @@ PY := .venv/bin
 PURE := model plan drivers probes report
 C_FILES = $(shell git ls-files 'src/*.c' 'src/*.cpp' 'src/*.h' 'bind/*.cpp' 'bind/*.h' 'tests/native/*.h' 'benchmarks/*.c' 'tests/native/*.c' 'tests/native/*.cpp' 'benchmarks/*.cpp' 'benchmarks/*.h')
 # Tests at a time: most of what those with real programs do is to wait for what they started.
-TOGETHER := -n 5 --dist worksteal
+TOGETHER := -n 4 --dist worksteal
 UNITS_TOGETHER := -n 2 --dist worksteal
 # What tools/setup unpacked because installing it would switch or start something.
 export PATH := $(PATH):$(CURDIR)/.deps/debian/usr/bin:$(CURDIR)/.deps/debian/bin
