@@ -27,7 +27,7 @@ def flowos(box: Box, *words: str) -> "subprocess.CompletedProcess[str]":
         env={**os.environ, **variables},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=300,
     )
 
 
