@@ -163,8 +163,8 @@ const char* kind(const Catalog& catalog) {
       return "folder";
     case Catalog::Kind::tars:
       return "tars";
-    case Catalog::Kind::records:
-      return "records";
+    case Catalog::Kind::arrays:
+      return "arrays";
     case Catalog::Kind::named:
       break;
   }
@@ -233,7 +233,7 @@ void bind_early(nb::class_<Early>& early) {
 
 // What is said of all samples at once.
 void bind_columns(nb::class_<Catalog>& catalog) {
-  catalog.def_prop_ro("kind", &kind, "folder, tars, records or named.")
+  catalog.def_prop_ro("kind", &kind, "folder, tars, arrays or named.")
       .def(
           "groups", [](const Catalog& its) { return names_of(its.groups()); },
           "Folders, shards or arrays, relative to the root.")

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 PATIENCE_SECONDS = 60.0
 WORDS = "to be or not to be"
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 CELL = "import os; print(sum(range(100)), os.environ.get('SLURMD_NODENAME', 'here'))"
 
 
@@ -53,10 +54,12 @@ def ray(address: str, options: dict[str, Any]) -> object:
 
 
 def spark(address: str, options: dict[str, Any]) -> object:  # noqa: ARG001
-    """A word count."""
+    """A word count. These Javas end before code that is compiled well would pay."""
     from pyspark.sql import SparkSession
 
-    session = SparkSession.builder.master(address).getOrCreate()
+    os.environ["JAVA_TOOL_OPTIONS"] = QUICK_JAVA
+    builder = SparkSession.builder.master(address)
+    session = builder.config("spark.executor.extraJavaOptions", QUICK_JAVA).getOrCreate()
     words = session.sparkContext.parallelize(WORDS.split(), 2)
     counted = words.map(lambda word: (word, 1)).reduceByKey(lambda a, b: a + b).collect()
     where = session.sparkContext.parallelize([0], 1).map(lambda _: node()).collect()

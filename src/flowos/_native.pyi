@@ -135,7 +135,7 @@ class Catalog:
 
     @property
     def kind(self) -> str:
-        """folder, tars, records or named."""
+        """folder, tars, arrays or named."""
 
     def groups(self) -> list[str]:
         """Folders, shards or arrays, relative to the root."""

@@ -12,8 +12,12 @@ from typing import Any
 import pytest
 
 from flowos.engine import here
-from flowos.model import Environment, Form
+from flowos.engine.environments import _image_ready, _images
+from flowos.engine.environments._images import image_at
+from flowos.model import Environment, Form, Image
 from flowos.operations import image
+from flowos.operations.environment import environment_to_enter
+from flowos.operations.exec import ExecRequest, planned
 
 from .conftest import Images, ready_or_skip, squash
 
@@ -204,6 +208,25 @@ def test_a_dry_run_shows_the_runtimes_own_command_line(env: str, tmp_path: Path)
     assert {runtime, "singularity"} & {Path(word).name for word in told["argv"]}
     assert told["argv"][-3:] == ["--", "echo", "x"]
     assert told["environment"].endswith(f"@{runtime}")
+
+
+def test_the_image_of_a_command_is_looked_at_once(
+    env: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[Path] = []
+
+    def image_seen(path: Path, *, digest: bool = True) -> Image:
+        looked.append(path)
+        return image_at(path, digest=digest)
+
+    for module in (_images, _image_ready):
+        monkeypatch.setattr(module, "image_at", image_seen)
+    monkeypatch.chdir(tmp_path)
+    asked = environment_to_enter(env, (), (), ())
+    planned(ExecRequest(env=asked, argv=("true",)))
+    assert asked.image
+    to_unpack = env.endswith("sqfs@podman") and not asked.image.digest  # which it is named by
+    assert looked == [Path(env.rpartition("@")[0])] * (1 + to_unpack)
 
 
 def test_an_image_is_entered_by_its_name_without_a_database(

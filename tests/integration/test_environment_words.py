@@ -9,6 +9,7 @@ import flowos as fo
 from flowos.drivers.images import CONFIG
 from flowos.model import BARE, Environment, Image, ImageConfig
 from flowos.operations._images._names import changing, give_name, path_of
+from flowos.operations.environment import split_runtime
 from flowos.operations.exec import ExecRequest, own_command, planned, shell_command
 
 HOSTILE = ("", "-x", "a b", "a&b", "[a|b]", "$(id)", "a\nb", "B\n", "\u00e9", "a" + "\0" * 999)
@@ -34,6 +35,13 @@ def test_an_image_by_its_path_with_and_without_a_runtime(image: Path) -> None:
     assert fo.environment(str(image)) == plain
     assert fo.environment(f"{image}@podman").runtime == "podman"
     assert fo.environment(f"{image}@auto") == plain
+
+
+def test_a_word_is_split_into_a_name_and_a_runtime(image: Path) -> None:
+    assert split_runtime("tiny@qemu:mem=1G") == ("tiny", "qemu:mem=1G")
+    assert split_runtime(f"{image}@") == (str(image), "")
+    for whole in ("", "tiny", "@bwrap", str(image), "host/tiny@sha256:0123"):
+        assert split_runtime(whole) == (whole, "")
 
 
 def test_an_environment_is_added_to(image: Path) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from flowos.cli._foreground import as_named
-from flowos.cli._ranks import MPIS
 from flowos.drivers import LAUNCHERS
 from flowos.engine import here
+from flowos.model import MPIS
 
 FLOWOS = str(Path(sys.executable).with_name("flowos"))
 

@@ -55,7 +55,7 @@ def test_a_bare_command_loads_no_room_and_no_library_that_it_does_not_use(bare: 
     assert not bare & not_used
 
 
-@pytest.mark.parametrize("room", ["drivers", "engine", "model", "plan"])
+@pytest.mark.parametrize("room", ["drivers", "engine", "model", "plan", "solver"])
 def test_every_name_of_a_room_that_is_loaded_late_is_there(room: str) -> None:
     program = f"from flowos.{room} import *; import flowos.{room} as r; print(len(r.__all__))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -118,7 +118,7 @@ def test_a_task_that_needs_more_than_is_free_says_which_tasks_have_it(
     start("""
         wide = fo.slice(flow, fuse="none")
         wide.submit(1)
-        node = wide._crew[0]._node
+        node = wide._executor[0]._node
         need = fo.Needs(memory_bytes=node.whole.memory_bytes // 2 + 1)
 
         @fo.task(needs=need)

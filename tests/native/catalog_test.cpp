@@ -49,7 +49,7 @@ std::vector<Catalog> of_all_kinds() {
                      {{0, 0, -1, "x"}, {2, 0, -1, "\xFF\x01\n"}, {1, 0, -1, "z"}}));
   all.push_back(made(Kind::tars, {"1.tar", "0.tar"},
                      {{0, 512, 10, "k", 3}, {0, 2048, 0, "l", -1}, {1, 512, 7, "d/k", 0}}));
-  all.push_back(made(Kind::records, {"a.npy", "empty.npy", "b.npy"},
+  all.push_back(made(Kind::arrays, {"a.npy", "empty.npy", "b.npy"},
                      {{0, 128, 64, ""}, {0, 192, 64, ""}, {2, 128, 64, ""}}));
   all.push_back(made(Kind::named, {"p", "q"}, {{1, 0, 5, "q/1"}, {0, 0, -1, "p/2"}}));
   all.emplace_back();
@@ -143,7 +143,7 @@ void what_is_unsound_gives_nothing_though_its_sum_is_right() {
   CHECK(!survives(made(Kind::tars, {"a"}, {{0, 0, -1, "x"}})));
   CHECK(!survives(made(Kind::tars, {"a"}, {{0, INT64_MAX - 4, 5, "x"}})));
   CHECK(survives(made(Kind::tars, {"a"}, {{0, INT64_MAX - 5, 5, "x"}})));
-  CHECK(!survives(made(Kind::records, {"a", "b"}, {{1, 0, 5, ""}, {0, 0, 5, ""}})));
+  CHECK(!survives(made(Kind::arrays, {"a", "b"}, {{1, 0, 5, ""}, {0, 0, 5, ""}})));
   CHECK(!survives(made(Kind::folder, {"a"}, {{0, 0, -1, std::string("x\0y", 3)}})));
   CHECK(!survives(made(Kind::folder, {std::string("a\0", 2)}, {{0, 0, -1, "x"}})));
 }

@@ -10,8 +10,8 @@
 #include "matrix/grid.h"
 #include "ordering/groups.h"
 #include "ordering/ordering.h"
+#include "simd/even_lanes.h"
 #include "simd/lanes_matrix.h"
-#include "simd/shared_lanes.h"
 
 using namespace flowos::solve;
 

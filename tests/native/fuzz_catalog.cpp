@@ -20,7 +20,7 @@ using flowos::feed::Catalog;
 std::vector<std::string> fuzz_seeds() {
   std::vector<std::string> seeds;
   for (const auto kind :
-       {Catalog::Kind::folder, Catalog::Kind::tars, Catalog::Kind::records, Catalog::Kind::named}) {
+       {Catalog::Kind::folder, Catalog::Kind::tars, Catalog::Kind::arrays, Catalog::Kind::named}) {
     Catalog catalog(kind);
     catalog.add_group("");
     catalog.add_group("a/b");

@@ -351,7 +351,7 @@ void broken_right_hand_sides_are_refused() {
   Solver solver(matrix.view(), {});
   std::vector<double> x(2, 0.0);
   for (const auto& [b, because] : std::vector<std::pair<std::vector<double>, std::string>>{
-           {{1.0}, "b has 1"}, {{1.0, std::nan("")}, "b[1]"}}) {
+           {{1.0}, "b has 1"}, {{1.0, std::nan("")}, "b[1] is nan"}}) {
     try {
       solver.solve(b, x, {});
       CHECK(false);

@@ -83,9 +83,11 @@ def _run_or_show(
 
 def as_named(text: str, env: str | None) -> str:
     """An image of the library is called as the person did, not by its digest."""
-    name = (env or "").rpartition("@")[0] or env
     import re
 
+    from flowos.operations.environment import split_runtime
+
+    name, _ = split_runtime(env or "")
     return re.sub(_IN_LIBRARY, lambda _: f"image {name}", text) if name else text
 
 

@@ -5,14 +5,10 @@ from typing import TYPE_CHECKING
 
 from flowos._dataclasses import replace
 from flowos.cli._shared import whole
-from flowos.model import UsageError
+from flowos.model import MPIS, UsageError
 
 if TYPE_CHECKING:
     from flowos.operations.exec import ExecRequest
-
-
-MPIS = ("openmpi", "mpich", "mvapich", "intel", "other")
-"""`drivers.LAUNCHERS` that start ranks; loading them is slow."""
 
 
 def add_ranks(command: argparse.ArgumentParser) -> None:

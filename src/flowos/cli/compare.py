@@ -27,11 +27,18 @@ from flowos.cli._shared import (
     share_of_1,
     top_command,
 )
-from flowos.model import FlowosError, UsageError
+from flowos.model import EQUAL_MARGIN, RUNS_MARGIN, FlowosError, UsageError
 
 if TYPE_CHECKING:
     from flowos.model import Verdict
 
+_EXAMPLES = (
+    "flowos compare last --axis stores\n"
+    "         flowos compare 2026-11-20-3fa2c1 last\n"
+    "         flowos compare baseline.json last\n"
+    "         flowos compare last --axis time\n"
+    "         flowos compare --command 'gzip -kf data' --command 'zstd -kf data'"
+)
 _CODES = """
   0  equal or better
   1  worse: a probe of the second run is slower, or with --axis and --base a level is, or with
@@ -44,16 +51,7 @@ Levels that are compared without --base are no question of better or worse: that
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    command = top_command(
-        commands,
-        "compare",
-        "flowos compare last --axis stores\n"
-        "         flowos compare 2026-11-20-3fa2c1 last\n"
-        "         flowos compare baseline.json last\n"
-        "         flowos compare last --axis time\n"
-        "         flowos compare --command 'gzip -kf data' --command 'zstd -kf data'",
-        codes=_CODES,
-    )
+    command = top_command(commands, "compare", _EXAMPLES, codes=_CODES)
     command.add_argument(
         "run_ids",
         nargs="*",
@@ -73,7 +71,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--margin",
         type=number,
         metavar="M",
-        help="equal within M (default 0.03; of two runs, which were not interleaved, 0.05)",
+        help=f"equal within M (default {EQUAL_MARGIN:g}; of two runs, which were not interleaved,"
+        f" {RUNS_MARGIN:g})",
     )
     command.add_argument(
         "--only", metavar="PROBE,...", default="", help="what these probes measured only"
@@ -117,7 +116,9 @@ def _add_many(command: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """The exit code as the help says it; 2 for every failure, as 1 says that something is worse."""
     if args.margin is not None and not 0 < args.margin < 1:
-        raise UsageError(f"--margin {args.margin}: give a share between 0 and 1, such as 0.03")
+        raise UsageError(
+            f"--margin {args.margin}: give a share between 0 and 1, such as {EQUAL_MARGIN}"
+        )
     if args.commands:
         return _commands(args)
     without_commands(args)

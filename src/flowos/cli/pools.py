@@ -63,18 +63,6 @@ def _plain(state: "PoolState") -> dict[str, object]:
     }
 
 
-def _of_the_cluster(pool: "Pool") -> tuple[tuple[str, str], ...]:
-    return (
-        ("partition", pool.partition),
-        ("account", pool.account),
-        ("qos", pool.qos),
-        ("constraint", pool.constraint),
-        ("gres", pool.gres),
-        ("shared", pool.shared),
-        ("scratch", pool.scratch),
-    )
-
-
 def _lines(state: "PoolState") -> list[str]:
     from flowos.report import storage_lines
 
@@ -84,7 +72,7 @@ def _lines(state: "PoolState") -> list[str]:
     if pool.max_seconds is not None:
         words.append(f"{pool.max_seconds:g} s at most")
     words += [f"in {pool.env}"] * (pool.env != "bare")
-    words += [f"{name} {value}" for name, value in _of_the_cluster(pool) if value]
+    words += [f"{name} {value}" for name, value in pool.of_its_kind]
     if pool.price is not None and pool.price.per_node_hour is not None:
         words.append(f"{pool.price.per_node_hour:g} {pool.price.currency} a node and hour")
     lines = ["  ".join(words)]

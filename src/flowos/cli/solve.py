@@ -3,11 +3,12 @@
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from flowos.cli._live import add_quiet, on_a_terminal
 from flowos.cli._output import print_folded, print_json, text_width
 from flowos.cli._shared import add_json, positive, top_command
+from flowos.solver import Coarse, Nullspace, Precision
 
 if TYPE_CHECKING:
     from flowos.operations.solve import Solved, SolvePlan, SolveRequest
@@ -71,15 +72,15 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         metavar="R",
         help="dropped fill to the diagonal: 0 (IC) to 1 (MIC)",
     )
-    group.add_argument("--precision", choices=("auto", "fp32", "fp64"), default="auto")
+    group.add_argument("--precision", choices=get_args(Precision), default="auto")
     group.add_argument(
         "--coarse",
-        choices=("auto", "none", "aggregates"),
+        choices=get_args(Coarse),
         default="auto",
         help="a coarse correction, so that iterations do not grow with the problem",
     )
     group.add_argument(
-        "--nullspace", choices=("constant",), help="where A times ones is 0 (pure Neumann)"
+        "--nullspace", choices=get_args(Nullspace), help="where A times ones is 0 (pure Neumann)"
     )
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from flowos._lazy import lazily
 
 _PARTS = {
-    "_base": "Launcher LinkStep Reason RunDir Runtime SetupStep",
+    "_base": "Launcher LinkStep MpiFamily Reason RunDir Runtime SetupStep",
     "_bitstreams": "misfit read_bitstream",
     "_cdi": (
         "CdiSpec Placed device_edits draws every_gpu known_devices place_devices read_cdi_spec "
@@ -21,7 +21,7 @@ _PARTS = {
     "_guests": "Connection GuestDriver GuestPlan GuestWords",
     "_inside": "SHARED path_inside path_outside variables_inside with_devices",
     "_mpi_versions": (
-        "ASKS_INSIDE MpiFamily MpiSaid family_of incompatibility mpi_said mpis_in_files"
+        "ASKS_INSIDE MpiSaid family_of incompatibility mpi_said mpis_in_files"
         " other_mpi wrong_mpirun"
     ),
     "_overlay": "in_overlay overlaid",
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from flowos.drivers._base import (
         Launcher as Launcher,
         LinkStep as LinkStep,
+        MpiFamily as MpiFamily,
         Reason as Reason,
         RunDir as RunDir,
         Runtime as Runtime,
@@ -99,7 +100,6 @@ if TYPE_CHECKING:
     )
     from flowos.drivers._mpi_versions import (
         ASKS_INSIDE as ASKS_INSIDE,
-        MpiFamily as MpiFamily,
         MpiSaid as MpiSaid,
         family_of as family_of,
         incompatibility as incompatibility,

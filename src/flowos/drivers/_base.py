@@ -1,7 +1,7 @@
 """Protocols of runtimes and launchers: they build command lines and run nothing."""
 
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from flowos._dataclasses import dataclass
 from flowos.model import Argv, Form, Image, Launch, Pairs
@@ -138,8 +138,14 @@ ALLOCATION = ("SLURM_", "PBS_", "LSB_")
 """Prefixes of the variables by which an mpirun finds the nodes of an allocation."""
 
 
+MpiFamily = Literal["openmpi", "mpich"]
+"""MPIs whose ranks find each other alike: MVAPICH and Intel MPI belong to MPICH's."""
+
+
 class Launcher(Protocol):
     """Starts the ranks of a launch.
+
+    family: of the MPI that these ranks are of; None where the launcher does not determine it.
 
     Prefixes of variables:
     env_forwarded: carry the launcher's data, such as a rank's number; passed on to the command.
@@ -155,6 +161,8 @@ class Launcher(Protocol):
 
     @property
     def name(self) -> str: ...
+    @property
+    def family(self) -> MpiFamily | None: ...
     @property
     def env_forwarded(self) -> tuple[str, ...]: ...
     @property

@@ -8,12 +8,9 @@ them, whatever the version; a library that was built for another process manager
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
-from flowos.drivers._base import Reason
-
-MpiFamily = Literal["openmpi", "mpich"]
-"""Families as the launchers see them: MVAPICH and Intel MPI belong to MPICH's."""
+from flowos.drivers._base import MpiFamily, Reason
+from flowos.drivers._tables import launcher_named
 
 ASKS_INSIDE = (("ompi_info", "--version"), ("mpichversion",), ("mpiname", "-a"))
 """Command lines by which an installed MPI prints its version."""
@@ -54,11 +51,8 @@ class MpiSaid:
 
 
 def family_of(launcher: str) -> MpiFamily | None:
-    """Family of a launcher's name; None if the name does not determine it."""
-    launcher = launcher.removeprefix("srun-")
-    if launcher == "openmpi":
-        return "openmpi"
-    return "mpich" if launcher in ("mpich", "mvapich", "intel") else None
+    """Of a launcher by its name; see `Launcher`. Raises LaunchFailed if there is none."""
+    return launcher_named(launcher).family
 
 
 def mpi_said(text: str) -> MpiSaid | None:

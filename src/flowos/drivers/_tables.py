@@ -86,7 +86,7 @@ LAUNCHERS: Mapping[str, Callable[..., Launcher]] = {
     "intel": partial(
         _hydra, "intel", ("-genv", "I_MPI_PIN_DOMAIN", "{cores}:compact"), ("I_MPI_",)
     ),
-    "other": partial(_hydra, "other", guards=()),
+    "other": partial(_hydra, "other", guards=(), family=None),
     "srun": partial(_srun, ""),
     "srun-openmpi": partial(_srun, "openmpi"),
     "srun-mpich": partial(_srun, "mpich"),

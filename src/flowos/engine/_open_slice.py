@@ -72,7 +72,7 @@ def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
         extras = _opened_around(schedule, around, folders, usage, options, undo, kind)
         executor, missing, planned = _executor(flow, made, node, options, undo)
 
-        def hire() -> Executor:
+        def new_executor() -> Executor:
             halts = [Halt() for _ in range(places)]
             lanes = extras.marking(_lanes(kind, schedule, halts, around, options.ray))
             pairs = enumerate(zip(lanes.lanes, halts, strict=True))
@@ -91,13 +91,13 @@ def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
 
         given = flow if made.sites else made.flow  # an engine that is forced is the task's own
         notes = lambda: (*ready.notes, *boards, *extras.notes(), *missing)  # noqa: E731
-        opened = watchable(extras.slice(schedule, given, hire, undo.close, usage, notes, planned))
+        opened = extras.slice(schedule, given, new_executor, undo.close, usage, notes, planned)
     except BaseException:
         undo.close()
         raise
     if options.on_usage is not None:
         options.on_usage(usage)
-    return opened
+    return watchable(opened)
 
 
 def _executor(

@@ -49,7 +49,7 @@ def waiting_tasks(name: str = "") -> tuple[WaitingTask, ...]:
     running = _running()
     found: Counter[WaitingTask] = Counter()
     for each in tuple(_open):
-        for executor in each._crew[:1]:
+        for executor in each._executor[:1]:
             for task, state, why in _states(executor, running):
                 found[WaitingTask(each.flow.name, each._usage.node, task, state, why)] += 1
     for queues in tuple(_queues):

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from flowos.feeder._endings import PACKED_SHARDS, PARQUET, SHARDS, TAR
 from flowos.feeder._entries import number_of
 from flowos.model import FeedError, brief_repr
 
@@ -17,9 +18,8 @@ PICTURES = (
     "pnm", "avif", "heic", "heif", "jp2",
 )
 # fmt: on
-_SHARDS = ("tar", "tgz", "tar.gz", "tar.bz2", "tar.xz", "tar.zst", "tar.lz4", "parquet")
+_SHARDS = tuple(ending.removeprefix(".") for ending in (*SHARDS, *PACKED_SHARDS))
 _ALL, _PICTURES = "all", "pictures"
-_TABLE = ".parquet"
 _KEY_OF_CACHE = re.compile(r"(?:.*/)?[0-9a-f]{32}")
 
 
@@ -58,7 +58,7 @@ def sample_filter(extensions: object, usual: tuple[str, ...] = ()) -> SampleFilt
 def has_files(catalog: "Catalog") -> bool:
     """Whether its samples are files or objects, each one whole: no pieces of shards, no rows."""
     if catalog.kind == "named":
-        return not all(group.endswith(_TABLE) for group in catalog.groups())
+        return not all(group.endswith(PARQUET) for group in catalog.groups())
     return catalog.kind == "folder"
 
 
@@ -96,9 +96,9 @@ def _refuse_shards(catalog: "Catalog", name: str) -> None:
     if not are_shards.any():
         return
     one = catalog.name(int(are_shards.argmax()))
-    if one.endswith(_TABLE):
+    if one.endswith(PARQUET):
         way = "Parquet files have to be alone in their folder, or column= says what is read of them"
-    elif one.endswith(".tar"):
+    elif one.endswith(TAR):
         way = f"shards have to be alone in their folder, or are given as {name}/*.tar"
     else:
         way = "shards are read as they lie, uncompressed: unpack them to .tar"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from flowos.feeder._endings import ARRAYS, BESIDE_SHARDS, BIN, SHARDS, TAR
 from flowos.feeder._entries import digest
 from flowos.feeder._interfaces import Listing, PrefetchBudget
 from flowos.feeder._paths import check_path
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from flowos._native import Catalog, Counter, Early
 
 _THREADS = 32
-_ARRAYS = (".npy", ".bin")
-_SHARDS = (".tar", ".parquet")
-_BESIDE_SHARDS = frozenset({".json", ".txt", ".md", ".idx"})
 _MOST_BYTES = (1 << 63) - 1
 _PATTERN = frozenset("*?[")
 
@@ -112,14 +110,14 @@ def _of_folder(name: str, asked: SourceOptions) -> Mounted:
     root = Path(name).resolve()
     try:
         if asked.dtype is not None or asked.length is not None:
-            arrays = [path for path in _shown_in(root) if path.suffix in _ARRAYS]
+            arrays = [path for path in _shown_in(root) if path.suffix in ARRAYS]
             if not arrays:
                 raise FeedError(
                     f"Feed: {name} has no .npy and no .bin in it, of which dtype= and length= tell"
                 )
             return _of_files(name, arrays, asked)
-        if shards_in(root) == ".tar":
-            shards = [path for path in _shown_in(root) if path.suffix == ".tar"]
+        if shards_in(root) == TAR:
+            shards = [path for path in _shown_in(root) if path.suffix == TAR]
             return _of_files(name, shards, asked)
     except OSError as why:
         raise FeedError(f"Feed: {name} cannot be listed: {why.strerror}") from why
@@ -148,9 +146,9 @@ def shards_in(folder: Path) -> str:
             ending = Path(entry.name).suffix
             if entry.name.startswith("."):
                 continue
-            if ending in _SHARDS:
+            if ending in SHARDS:
                 found.add(ending)
-            elif ending not in _BESIDE_SHARDS:
+            elif ending not in BESIDE_SHARDS:
                 return ""
     return found.pop() if len(found) == 1 else ""
 
@@ -160,9 +158,9 @@ def _of_files(name: str, files: Sequence[Path], asked: SourceOptions) -> Mounted
     root = Path(os.path.commonpath([path.parent for path in paths]))
     below = tuple(str(path.relative_to(root)) for path in paths)
     root, endings = root.resolve(), {path.suffix for path in paths}
-    if endings == {".tar"}:
+    if endings == {TAR}:
         return Mounted(name=name, root=root, kind="tars", files=below, member=asked.member)
-    if len(endings) == 1 and endings <= set(_ARRAYS):
+    if len(endings) == 1 and endings <= set(ARRAYS):
         header_bytes, record = _layout(paths, asked)
         return Mounted(
             name=name,
@@ -179,7 +177,7 @@ def _of_files(name: str, files: Sequence[Path], asked: SourceOptions) -> Mounted
 
 def _layout(paths: Sequence[Path], asked: SourceOptions) -> tuple[int, Record]:
     """Bytes before the first record, and what each is; of all arrays the same."""
-    if paths[0].suffix == ".bin":
+    if paths[0].suffix == BIN:
         if asked.dtype is None or not asked.length:
             raise FeedError(f"Feed: {paths[0]}: say what is in it, as dtype='uint16', length=1024")
         return 0, _record(paths[0], asked.dtype, (asked.length,))

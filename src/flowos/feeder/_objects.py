@@ -14,6 +14,7 @@ from datetime import timedelta
 from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
+from flowos.feeder._endings import SHARDS
 from flowos.feeder._entries import add, in_byte_order
 from flowos.feeder._interfaces import Entry, OnEntries, Piece, Tickets, ignore
 from flowos.feeder._object_errors import CHANGED, passes, reason
@@ -36,7 +37,6 @@ SCHEMES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "ht
 _CLOUDS = ("AWS_", "AZURE_", "GOOGLE_")
 _MOST_AT_ONCE = 256
 _LISTINGS_AT_ONCE = 32
-_PIECES = (".tar", ".parquet")
 _PAGE = 1000  # keys: as many as S3 lists in one answer
 # With more folders than this, one listing of all of them costs fewer requests than one of each.
 _MOST_LISTED_APART = 1024
@@ -106,7 +106,7 @@ class Bucket:
     def _entries_of(self, metas: "Sequence[ObjectMeta]") -> list[Entry]:
         """What they are now is what they have to be when they are read in pieces."""
         self._listed_as.update(
-            {meta["path"]: meta for meta in metas if meta["path"].endswith(_PIECES)}
+            {meta["path"]: meta for meta in metas if meta["path"].endswith(SHARDS)}
         )
         return [Entry(meta["path"], meta["size"], _tag(meta)) for meta in metas]
 

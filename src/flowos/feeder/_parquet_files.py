@@ -9,6 +9,7 @@ from stat import S_ISDIR
 from typing import Any
 
 from flowos.feeder._arrow import Rows
+from flowos.feeder._endings import PARQUET
 from flowos.feeder._entries import in_byte_order
 from flowos.feeder._fsspec import FileSystem
 from flowos.feeder._interfaces import Entry, Storage
@@ -20,7 +21,6 @@ from flowos.feeder._url import Url, read_url
 from flowos.model import FeedError
 
 _WINDOW = 256 << 10  # footers and small columns come with one request
-_ENDING = ".parquet"
 
 
 class ParquetFiles:
@@ -44,7 +44,7 @@ class ParquetFiles:
         """In byte order of their names. Raises FeedError if there are none."""
         entries = self._list()
         if not entries:
-            raise FeedError(f"{self.name}: no {_ENDING} files are there")
+            raise FeedError(f"{self.name}: no {PARQUET} files are there")
         with self._lock:
             self._entries = {entry.key: entry for entry in entries}
         return entries
@@ -134,7 +134,7 @@ def open_files(where: str | Path) -> ParquetFiles:
 
 
 def _here(path: Path, root: Path) -> list[Entry]:
-    found = sorted(path.rglob(f"*{_ENDING}")) if path.is_dir() else [path]
+    found = sorted(path.rglob(f"*{PARQUET}")) if path.is_dir() else [path]
     return in_byte_order([_entry(file, root) for file in found])
 
 
@@ -166,7 +166,7 @@ def _files_at(url: Url) -> ParquetFiles:
 
 
 def _is_ours(url: Url, key: str) -> bool:
-    return url.matches(key) and key.endswith(_ENDING)
+    return url.matches(key) and key.endswith(PARQUET)
 
 
 def _inside(table: Any, column: str) -> Any:

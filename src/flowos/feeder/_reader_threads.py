@@ -21,10 +21,10 @@ def serve_in_threads(tickets: Tickets, read: "Callable[[int], Buffer]", most: in
     read: of a sample, in any thread; FeedError with the reason. One that hangs when the feeder is
     closed is left to end by itself.
     """
-    crew = _ReaderPool(tickets, read, most)
-    crew.start_another()
-    crew.closed.wait()
-    crew.leave(_PARTING_SECONDS)
+    pool = _ReaderPool(tickets, read, most)
+    pool.start_another()
+    pool.closed.wait()
+    pool.leave(_PARTING_SECONDS)
 
 
 class _ReaderPool:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from flowos.feeder._endings import BESIDE_SHARDS, TAR
 from flowos.feeder._entries import add, digest
 from flowos.feeder._fsspec import FileSystem
 from flowos.feeder._interfaces import (
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 32
 _HASHED_AT_ONCE = 10_000
-_BESIDE_SHARDS = (".idx", ".json", ".md", ".txt")
 
 
 class RemoteSource:
@@ -61,7 +61,7 @@ class RemoteSource:
         if not _only_shards([entry.key for entry in entries]):
             return _catalog_of(entries)
         add(found, -len(entries))  # samples are counted, not shards
-        shards = [entry for entry in entries if entry.key.endswith(".tar")]
+        shards = [entry for entry in entries if entry.key.endswith(TAR)]
         return tar_catalog(self._storage, shards, self._member, _AT_ONCE, found)
 
     def serve(self, tickets: Tickets, catalog: "Catalog") -> None:
@@ -113,8 +113,8 @@ def open_url(text: str, *, member: str = "", timeout_seconds: float = 30.0) -> R
 
 def _only_shards(names: Sequence[str]) -> bool:
     """Whether there are only tar files and their index files."""
-    others = [name for name in names if not name.endswith(_BESIDE_SHARDS)]
-    return bool(others) and all(name.endswith(".tar") for name in others)
+    others = [name for name in names if not name.endswith(BESIDE_SHARDS)]
+    return bool(others) and all(name.endswith(TAR) for name in others)
 
 
 def _called(url: Url) -> str:

@@ -7,6 +7,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from flowos.feeder._endings import PARQUET
 from flowos.feeder._entries import digest
 from flowos.feeder._mounted import Mounted, mounted, shards_in
 from flowos.feeder._paths import check_path
@@ -87,10 +88,10 @@ def _at_url(places: list[str], asked: SourceOptions) -> "tuple[Source, str]":
 
 
 def _is_table(place: str, asked: SourceOptions) -> bool:
-    if place.endswith(".parquet") or asked.column or asked.label_column:
+    if place.endswith(PARQUET) or asked.column or asked.label_column:
         return True
     with suppress(OSError):
-        return "://" not in place and shards_in(Path(place)) == ".parquet"
+        return "://" not in place and shards_in(Path(place)) == PARQUET
     return False
 
 

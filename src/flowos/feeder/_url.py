@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
+from flowos.feeder._endings import SHARDS
 from flowos.model import FeedError
 
 _MANY = re.compile(r"[{*]")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _NUMBERS = re.compile(r"(\d+)\.\.(\d+)")
 _MOST_NAMES = 1_000_000
-_FILES = (".tar", ".parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def read_url(text: str) -> Url:
         return Url(scheme, text, without_secrets(text))
     body = text.rstrip("/")
     many = _MANY.search(body)
-    if not many and not body.endswith(_FILES):
+    if not many and not body.endswith(SHARDS):
         return Url(scheme, body, without_secrets(body))
     cut = body.rfind("/", 0, many.start() if many else len(body))
     if cut < len(scheme) + len("://"):

@@ -7,10 +7,8 @@ from flowos._lazy import lazily
 _PARTS = {
     "_baseline": "Baseline BaselineNumber MachineKind UnjudgedNumber",
     "_boot": "read_boot",
-    "_bodies": "Captured Command Either Gang In NativeCode Out PortSpec Python Word engine_of",
-    "_cloud": (
-        "ActionKind Cloud CloudAction CloudDriver CloudRefusal RefusalKind Vm VmOrder tag_values"
-    ),
+    "_bodies": "Command Either Gang In NativeCode Out PortSpec Python Word engine_of",
+    "_cloud": "Cloud CloudAction CloudDriver CloudRefusal RefusalKind Vm VmOrder tag_values",
     "_codec": "from_plain to_json to_plain",
     "_composite_ports": (
         "Choice Complex Composite DictOf ListOf ObjectOf OneOf TupleOf complex64 complex128"
@@ -39,9 +37,9 @@ _PARTS = {
     "_file_parts": "has_files with_files",
     "_graph": "Body Call Cond Constant Flow Loop Port Task as_task flow_input flow_output",
     "_launch": (
-        "BARE CUDA Argv Boot Counts CpuTimes DeviceNumbers End Environment Exited Form GivenCounts "
-        "Image ImageConfig Killed Launch LinuxKernel Lost Needs NotStarted Outcome Pairs "
-        "RuntimeFailed Usage with_choices"
+        "BARE CUDA MPIS Argv Boot Counts CpuTimes DeviceNumbers End Environment Exited Form "
+        "Image ImageConfig Killed Launch LinuxKernel Lost MpiName Needs NotStarted "
+        "Outcome Pairs RuntimeFailed Usage with_choices"
     ),
     "_names": "did_you_mean",
     "_native_ports": "NATIVE_DTYPES NativePorts dtype_of native_ports shape_of",
@@ -56,8 +54,9 @@ _PARTS = {
     "_roofline": "Roof Roofline RooflineKernel",
     "_run_result": "RunResult",
     "_samples": (
-        "Advice Answer Binary Case Chart Design Effort Entered ListedRun MachineState Measurement "
-        "Reading Run Sample Share Trust Unmeasured Verdict MeasurementRequest lower_is_better"
+        "EQUAL_MARGIN RUNS_MARGIN Advice Answer Binary Case Chart Design Effort Entered ListedRun "
+        "MachineState Measurement Reading Run Sample Share Trust Unmeasured Verdict "
+        "MeasurementRequest lower_is_better"
     ),
     "_schema": "schema_of",
     "_settings": (
@@ -91,7 +90,6 @@ if TYPE_CHECKING:
     )
     from flowos.model._boot import read_boot as read_boot
     from flowos.model._bodies import (
-        Captured as Captured,
         Command as Command,
         Either as Either,
         Gang as Gang,
@@ -104,7 +102,6 @@ if TYPE_CHECKING:
         engine_of as engine_of,
     )
     from flowos.model._cloud import (
-        ActionKind as ActionKind,
         Cloud as Cloud,
         CloudAction as CloudAction,
         CloudDriver as CloudDriver,
@@ -226,6 +223,7 @@ if TYPE_CHECKING:
     )
     from flowos.model._launch import (
         BARE as BARE,
+        MPIS as MPIS,
         Argv as Argv,
         Boot as Boot,
         Counts as Counts,
@@ -236,13 +234,13 @@ if TYPE_CHECKING:
         Environment as Environment,
         Exited as Exited,
         Form as Form,
-        GivenCounts as GivenCounts,
         Image as Image,
         ImageConfig as ImageConfig,
         LinuxKernel as LinuxKernel,
         Killed as Killed,
         Launch as Launch,
         Lost as Lost,
+        MpiName as MpiName,
         Needs as Needs,
         NotStarted as NotStarted,
         Outcome as Outcome,
@@ -308,6 +306,8 @@ if TYPE_CHECKING:
     )
     from flowos.model._run_result import RunResult as RunResult
     from flowos.model._samples import (
+        EQUAL_MARGIN as EQUAL_MARGIN,
+        RUNS_MARGIN as RUNS_MARGIN,
         Advice as Advice,
         Answer as Answer,
         Binary as Binary,

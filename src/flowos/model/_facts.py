@@ -4,7 +4,7 @@ from pathlib import PurePath
 from typing import Literal
 
 from flowos._dataclasses import dataclass, field
-from flowos.model._launch import Argv
+from flowos.model._launch import Argv, MpiName
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ class Mpi:
     """
 
     name: str
-    family: Literal["openmpi", "mpich", "intel", "mvapich", "other"]
+    family: MpiName
     version: str
     compiler: PurePath
     mpirun: PurePath = field(metadata={"formerly": "starter"})

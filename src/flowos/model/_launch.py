@@ -4,7 +4,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from copy import copy
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from flowos._dataclasses import dataclass, field
 
@@ -26,6 +26,11 @@ Pairs = tuple[tuple[str, str], ...]
 """Ordered (name, value) pairs: variables, levels, binds, notes."""
 
 Argv = tuple[str, ...]
+
+MpiName = Literal["openmpi", "mpich", "mvapich", "intel", "other"]
+"""MPIs, each by the name of the launcher that starts its ranks."""
+
+MPIS: tuple[MpiName, ...] = get_args(MpiName)
 
 
 @dataclass(frozen=True, kw_only=True)

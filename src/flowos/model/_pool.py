@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, cast, get_args
 
 from flowos.model._fake_script import read_script
-from flowos.model._launch import Counts, GivenCounts, device_counts
+from flowos.model._launch import Counts, GivenCounts, Pairs, device_counts
 
 PoolKind = Literal["local", "fake", "slurm", "sge"]
 Topology = Literal["", "pack", "spread", "switch"]
@@ -18,6 +18,7 @@ _OF_KINDS: dict[str, tuple[PoolKind, ...]] = {
     **dict.fromkeys(("queue", "pe"), ("sge",)),
     **dict.fromkeys(("shared", "scratch"), ("slurm", "sge")),
 }
+"""Keys that pools of some kinds alone have, in the order in which they are shown."""
 _MOST = 65536
 _CURRENCY = re.compile("[A-Z]{3}")
 _FOLDERS = ("shared", "scratch")
@@ -188,6 +189,12 @@ class Pool:
             self._check_of_kinds(name, getattr(self, name), kinds)
         for name in _FOLDERS:
             self._check_tier(name, self.tier(name))
+
+    @property
+    def of_its_kind(self) -> Pairs:
+        """What it says that pools of some kinds alone have: key and value."""
+        found = ((name, cast("str", getattr(self, name))) for name in _OF_KINDS)
+        return tuple((name, value) for name, value in found if value)
 
     def tier(self, folder: str) -> StorageTier | None:
         """What is promised of `shared` or `scratch`."""

@@ -13,6 +13,12 @@ from flowos.model._suite import SuiteStep
 Effort = Literal["quick", "normal", "full"]
 Binary = Literal["same", "own"]
 
+EQUAL_MARGIN = 0.03
+"""Numbers that differ by no more count as equal, where neither a probe nor a person says else."""
+
+RUNS_MARGIN = 0.05
+"""The same between runs, which were not interleaved, so that more may change."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurementRequest:
@@ -316,7 +322,7 @@ class Design:
     min_rounds: int = 1
     axis: str = ""
     base: str = ""
-    margin: float = 0.03
+    margin: float = EQUAL_MARGIN
     seconds: Mapping[Case, float] = field(default_factory=dict)
     seed: str = ""
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from flowos.engine import NEVER, utc
 from flowos.model import (
+    RUNS_MARGIN,
     DeployedNode,
     Facts,
     FlowosError,
@@ -26,7 +27,7 @@ from flowos.model import (
 from flowos.operations._alike_runs import machine_of
 from flowos.operations._files import write_together
 from flowos.operations._held_nodes import held_nodes
-from flowos.operations.history import RUNS_MARGIN, book, numbers_of
+from flowos.operations.history import book, numbers_of
 from flowos.operations.measure import OnSample, Result, measured, planned
 from flowos.operations.settings import pool_named
 from flowos.operations.stored_runs import runs

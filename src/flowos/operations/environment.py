@@ -44,6 +44,17 @@ def environment_to_enter(
     return _completed(_named(word, digest=False), binds, devices, variables)
 
 
+def split_runtime(word: str) -> tuple[str, str]:
+    """(NAME, RUNTIME) of NAME@RUNTIME; (NAME, "") of one without.
+
+    A file may have an @ in its name, and a digest follows one too.
+    """
+    name, _, runtime = word.rpartition("@")
+    if not name or runtime.startswith("sha256:") or Path(word).exists():
+        return word, ""
+    return name, runtime
+
+
 def _completed(
     base: Environment,
     binds: Iterable[Bind],
@@ -86,7 +97,7 @@ def _named(word: object, *, digest: bool) -> Environment:
 def _without_kernel(word: str) -> tuple[str, str]:
     """(the same, kernel) of IMAGE@RUNTIME:kernel=NAME, where a node of a pool is to boot it."""
     name, found, kernel = word.rpartition(":kernel=")
-    if not found or name.rpartition("@")[2] in BOOTING or Path(word).exists():
+    if not found or split_runtime(name)[1] in BOOTING or Path(word).exists():
         return word, ""
     if not name or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", kernel):
         raise EnvironmentRefused(
@@ -97,7 +108,9 @@ def _without_kernel(word: str) -> tuple[str, str]:
 
 
 def _without_boot(given: str, *, digest: bool) -> Environment:
-    name, runtime = _parted(given)
+    name, runtime = split_runtime(given)
+    if name != given:
+        _check_runtime(given, runtime)
     runtime, _, options = runtime.partition(":")
     if name == "bare":
         if runtime not in ("", "auto", "bare"):
@@ -116,11 +129,8 @@ def _without_boot(given: str, *, digest: bool) -> Environment:
     return Environment(image=image, runtime=runtime or "auto", boot=boot)
 
 
-def _parted(word: str) -> tuple[str, str]:
-    """(image, runtime). A file may have an @ in its name, and a digest follows one too."""
-    name, at, runtime = word.rpartition("@")
-    if not at or not name or Path(word).exists() or runtime.startswith("sha256:"):
-        return word, ""
+def _check_runtime(word: str, runtime: str) -> None:
+    """Raises EnvironmentRefused if there is none of this name, or it takes no options."""
     kind, colon, _ = runtime.partition(":")
     if colon and kind in RUNTIMES and kind not in BOOTING:
         raise EnvironmentRefused(f"environment {word}: {kind} takes nothing behind a colon")
@@ -129,7 +139,6 @@ def _parted(word: str) -> tuple[str, str]:
         raise EnvironmentRefused(
             f"environment {word}: unknown runtime {runtime!r}; known are {known}"
         )
-    return name, runtime
 
 
 def _bind(given: Bind) -> tuple[str, str]:

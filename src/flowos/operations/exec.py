@@ -18,6 +18,7 @@ from flowos.model import (
     Pairs,
     RuntimeFailed,
 )
+from flowos.operations.environment import split_runtime
 
 _LONG_SECONDS = 1.0
 """A longer start is explained with notes; else only the command's output is shown."""
@@ -50,7 +51,10 @@ class RankOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ExecRequest:
-    """A command to run. cwd: by default the current folder. ranks: for an MPI program."""
+    """A command to run. cwd: by default the current folder. ranks: for an MPI program.
+
+    env: of `environment_to_enter`, which has just looked at its image.
+    """
 
     env: Environment
     argv: Argv
@@ -143,7 +147,7 @@ def _short_name(source: PurePath, word: str) -> str:
 
     if not digest_in_name(source):
         return source.stem
-    name = word.rpartition("@")[0] or word
+    name, _ = split_runtime(word)
     return name if name in links() else source.stem[:12]
 
 
@@ -163,7 +167,7 @@ def _ready_launch(
     env, inside, note = _with_current_folder(request.env, Path.cwd())
     notes = (f"{note}; if you want it: --bind {Path.cwd()}",) if note else ()
     cwd = request.cwd or inside
-    with here().ready(env) as ready:
+    with here().ready(env, seen=True) as ready:
         variables = here().variables(ready.env)
         count = request.ranks.count if request.ranks else 1
         launch = Launch(

@@ -7,16 +7,23 @@ from csv import reader
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flowos.model import Case, Run, Sample, StoreError, UsageError, Verdict, did_you_mean
+from flowos.model import (
+    EQUAL_MARGIN,
+    RUNS_MARGIN,
+    Case,
+    Run,
+    Sample,
+    StoreError,
+    UsageError,
+    Verdict,
+    did_you_mean,
+)
 from flowos.operations._files import replaced
 from flowos.operations.measure import OUT_OF_TIME, as_planned, book_of, with_time_to_tell
 from flowos.plan import Numbers, by_probe, compare, limits_for, side_by_side
 from flowos.probes import probe_named
 from flowos.report import Report, csv
 from flowos.store import open_store
-
-MARGIN, RUNS_MARGIN = 0.03, 0.05
-"""Margins for interleaved levels, and for runs, between which more may change."""
 
 _NUMBERS = (
     *("median", "low", "high", "best"),
@@ -74,7 +81,7 @@ def _as_parquet(text: str) -> bytes:
 
 
 def compared(
-    ref: str, url: str | None, *, axis: str, base: str = "", margin: float = MARGIN
+    ref: str, url: str | None, *, axis: str, base: str = "", margin: float = EQUAL_MARGIN
 ) -> tuple[Verdict, ...]:
     """Verdicts between the levels of an axis inside one run, in which they were interleaved.
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flowos.model import Run, Sample, StoreError, UsageError, Verdict
+from flowos.model import RUNS_MARGIN, Run, Sample, StoreError, UsageError, Verdict
 from flowos.operations._alike_runs import differences, machine_of
 from flowos.operations._documents import read_document
 from flowos.operations._files import write_together
-from flowos.operations.history import RUNS_MARGIN, book, described, numbers_of
+from flowos.operations.history import book, described, numbers_of
 from flowos.operations.measure import book_of
 from flowos.plan import side_by_side
 from flowos.report import (

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from flowos._dataclasses import dataclass
 from flowos.model import (
+    EQUAL_MARGIN,
     Advice,
     Argv,
     Case,
@@ -82,7 +83,7 @@ class ProbeInfo:
     roofs: Argv = ()
     tunes: str = ""
     deciding: Argv = ()
-    margin: float = 0.03
+    margin: float = EQUAL_MARGIN
     env_charts: tuple[Chart, ...] = ()
     nominal: Nominal = no_nominal
     alone: bool = True

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Literal, TypeVar
 
-from flowos.model import Argv, Blas, Compiler, CudaDevice, Mpi, Tool
+from flowos.model import Argv, Blas, Compiler, CudaDevice, Mpi, MpiName, Tool
 from flowos.probes._facts_tree import word
 
 Entry = Mapping[str, object]
@@ -15,7 +15,6 @@ Named = TypeVar("Named", Compiler, Mpi, Blas)
 Family = TypeVar("Family", bound=str)
 
 CompilerFamily = Literal["gcc", "clang", "icx", "nvc", "other"]
-MpiFamily = Literal["openmpi", "mpich", "intel", "mvapich", "other"]
 BlasFamily = Literal["openblas", "blis", "mkl", "other"]
 
 _COMPILERS: tuple[tuple[CompilerFamily, str], ...] = (
@@ -25,7 +24,7 @@ _COMPILERS: tuple[tuple[CompilerFamily, str], ...] = (
     ("gcc", r"Free Software Foundation"),
     ("other", ""),
 )
-_MPIS: tuple[tuple[MpiFamily, str], ...] = (
+_MPIS: tuple[tuple[MpiName, str], ...] = (
     ("openmpi", r"Open ?MPI|OpenRTE"),
     ("intel", r"Intel\(R\) MPI"),
     ("mvapich", r"(?i)mvapich"),

@@ -36,8 +36,8 @@ LIBRARY_SOURCES = (
     "ordering/placement.cpp",
     "ordering/points.cpp",
     "ordering/traversal.cpp",
+    "simd/even_lanes.cpp",
     "simd/lanes_matrix.cpp",
-    "simd/shared_lanes.cpp",
     "threads/team.cpp",
 )
 """Sources of the solver's library that the program needs."""

@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from flowos.model import Case, Sample, Verdict
+from flowos.model import EQUAL_MARGIN, Case, Sample, Verdict
 from flowos.plan import NOISE_THRESHOLDS, NoiseThresholds, compare
 from flowos.probes._best import case_effects
 
-MARGIN = 0.03
 SETTING = "setting"
 
 
@@ -30,7 +29,7 @@ class Worth:
 def worth(
     seen: Iterable[Sample],
     metric: str,
-    margin: float = MARGIN,
+    margin: float = EQUAL_MARGIN,
     limits: NoiseThresholds = NOISE_THRESHOLDS,
 ) -> Worth | None:
     """The result of a sweep over `metric`, a rate; None if it was not measured."""

@@ -219,8 +219,8 @@ class Solver:
         larger than b. Raises SolveError for an invalid b or x0.
         """
         _check_goal(rtol, atol, maxiter)
-        right = vector("b", b, self._rows)
-        x = np.zeros(self._rows) if x0 is None else vector("x0", x0, self._rows).copy()
+        right = _real_vector("b", b, self._rows)
+        x = np.zeros(self._rows) if x0 is None else _real_vector("x0", x0, self._rows).copy()
         with self._alone():
             found = self._native.solve(right, x, rtol, atol, maxiter or 0, callback)
         return x.reshape(np.shape(b)), self._info(found)
@@ -232,7 +232,7 @@ class Solver:
         >>> fo.Solver(scipy.sparse.eye_array(2)).precondition([4.0, 2.0])
         array([4., 2.])
         """
-        right = vector("r", r, self._rows)
+        right = _real_vector("r", r, self._rows)
         z = np.empty(self._rows)
         with self._alone():
             self._native.precondition(right, z)
@@ -317,7 +317,19 @@ def solve(
 
 
 def vector(name: str, given: ArrayLike, rows: int) -> Vector:
-    """Finite real numbers, (rows,). Raises SolveError for anything else."""
+    """Finite real numbers, (rows,), to be solved for later. Raises SolveError for anything else."""
+    values = _real_vector(name, given, rows)
+    if not isfinite(_largest(values)):
+        bad = np.flatnonzero(~np.isfinite(values))[0]
+        raise SolveError(f"{name}[{bad}] is {values[bad]}: expected finite numbers")
+    return values
+
+
+def _real_vector(name: str, given: ArrayLike, rows: int) -> Vector:
+    """Real numbers, (rows,): what is not finite, the native solver refuses in the same words.
+
+    Raises SolveError for anything else.
+    """
     if np.ma.is_masked(given):
         raise SolveError(f"{name} has masked values: fill them, as with {name}.filled(0)")
     try:
@@ -333,12 +345,8 @@ def vector(name: str, given: ArrayLike, rows: int) -> Vector:
         raise SolveError(
             f"{name} has shape {array.shape}: expected ({rows},), one right-hand side at a time"
         )
-    with np.errstate(over="ignore"):  # what is too large is refused below
-        values = np.ascontiguousarray(array.reshape(rows), np.float64)
-    if not isfinite(_largest(values)):
-        bad = np.flatnonzero(~np.isfinite(values))[0]
-        raise SolveError(f"{name}[{bad}] is {values[bad]}: expected finite numbers")
-    return values
+    with np.errstate(over="ignore"):  # what is too large is refused as infinite
+        return np.ascontiguousarray(array.reshape(rows), np.float64)
 
 
 def _largest(values: Vector) -> float:

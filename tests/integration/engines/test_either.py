@@ -122,7 +122,7 @@ def test_once_chosen_few_runs_are_noted_and_they_go_on_to_be() -> None:
     with fo.slice(flow(), workers="inline") as s:
         for _ in range(70):
             run(s, X)
-        history = cast("Any", s)._crew[0]._history
+        history = cast("Any", s)._executor[0]._history
         began = time.monotonic()
         noted = sum(history.begin([X]).noted for _ in range(2000))
         assert noted <= 2 + (time.monotonic() - began) / 0.05

@@ -242,7 +242,7 @@ print("done")
 @pytest.mark.parametrize("program", [NATIVE_IN_DAEMON, READ_BY_PYTHON], ids=["native", "python"])
 def test_python_ends_well_while_a_daemon_thread_returns_from_native_code(program: str) -> None:
     """Python ends such a thread by an unwind that C++ does not let pass: an abort in most runs."""
-    imports = "import flowos.feeder, flowos.solver, fsspec.implementations.memory, numpy"
+    imports = "import flowos.feeder, flowos.solver._solver, fsspec.implementations.memory, numpy"
     said = "done\n" * 5 + "[0, 0, 0, 0, 0]\n"
     assert ended(5, imports, program) == (said, "", 0)
 

@@ -112,7 +112,7 @@ def test_the_collector_may_take_a_slice_while_a_helper_holds_its_lock() -> None:
         next(left)
         cycle: list[Any] = [s, left]
         cycle.append(cycle)
-        lock = s._crew[0]._lock
+        lock = s._executor[0]._lock
         with lock:  # as one that the collector stops in the middle of its work
             del s, left, cycle
             gc.collect()

@@ -38,6 +38,8 @@ def test_what_is_not_finite_is_refused_with_its_row(value: float) -> None:
     b[7] = value
     assert refused(laplacian(6, 6), b).startswith(f"b[7] is {value}")
     assert refused(laplacian(6, 6), np.ones(36), x0=b).startswith(f"x0[7] is {value}")
+    with pytest.raises(fo.SolveError, match=rf"^r\[7\] is {value}"):
+        fo.Solver(laplacian(6, 6)).precondition(b)
 
 
 @pytest.mark.parametrize("size", [4e307, 1e200, 1e-200, 1e-307])

@@ -12,6 +12,7 @@ from flowos.drivers import (
     other_mpi,
     wrong_mpirun,
 )
+from flowos.model import MPIS
 
 OPEN_MPI = MpiSaid("openmpi", "4.1.4")
 MPICH = MpiSaid("mpich", "4.0.2")
@@ -82,6 +83,15 @@ def test_every_launcher_of_an_mpi_is_of_a_family() -> None:
         "srun-openmpi": "openmpi",
         "srun-mpich": "mpich",
     }
+
+
+@pytest.mark.parametrize("launcher", [mpi for mpi in MPIS if family_of(mpi)])
+def test_every_launcher_of_a_family_is_called_by_name_where_it_is_the_wrong_one(
+    launcher: str,
+) -> None:
+    libraries = ["libmpi.so.40", "libmpi.so.12"]
+    told = [other_mpi(launcher, "x", [library]) for library in libraries]
+    assert told.count(None) == 1
 
 
 @pytest.mark.parametrize(

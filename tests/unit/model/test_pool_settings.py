@@ -100,6 +100,27 @@ def test_a_pool_of_grid_engine_has_a_queue_and_a_parallel_environment() -> None:
     )
 
 
+def test_a_pool_tells_in_order_what_pools_of_some_kinds_alone_have() -> None:
+    slurm = """
+        [pools.a]
+        kind = "slurm"
+        scratch = "/own"
+        shared = "/all"
+        gres = "gpu"
+        constraint = "c"
+        qos = "q"
+        account = "a"
+        partition = "p"
+    """
+    grid = "[pools.a]\nkind = 'sge'\nnodes = 3\nshared = '/all'\npe = 'whole'\nqueue = 'all.q'"
+    told = [" ".join(map("=".join, read(text)[-1].of_its_kind)) for text in (slurm, grid, "")]
+    assert told == [
+        "partition=p account=a qos=q constraint=c gres=gpu shared=/all scratch=/own",
+        "queue=all.q pe=whole shared=/all",
+        "",
+    ]
+
+
 def test_the_local_pool_may_be_bounded() -> None:
     assert read("[pools.local]\ncores = 1") == (Pool(name="local", cores=1),)
 

@@ -3,13 +3,14 @@
 from pathlib import PurePath
 
 from flowos._dataclasses import dataclass
-from flowos.drivers._base import ONE_RANK
+from flowos.drivers._base import ONE_RANK, MpiFamily
 from flowos.model import Argv, Launch, LaunchFailed, Pairs
 
 
 @dataclass(frozen=True)
 class Direct:
     name: str = "direct"
+    family: MpiFamily | None = None
     env_forwarded: tuple[str, ...] = ()
     env_overridden: tuple[str, ...] = ()
     env_blocked: tuple[str, ...] = (*ONE_RANK, "SLURM_PROCID")

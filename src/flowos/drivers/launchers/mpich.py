@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from flowos.drivers._base import ALLOCATION, ONE_RANK, REFUSES_OPEN_MPI
+from flowos.drivers._base import ALLOCATION, ONE_RANK, REFUSES_OPEN_MPI, MpiFamily
 from flowos.model import Argv, Launch, Pairs
 
 
@@ -20,6 +20,7 @@ class Hydra:
     mpirun: str = "mpiexec"
     oversubscribe: bool = False
     hosts: tuple[str, ...] = ()
+    family: MpiFamily | None = "mpich"
     env_overridden: tuple[str, ...] = ONE_RANK
     env_blocked: tuple[str, ...] = ALLOCATION
     env_kept: tuple[str, ...] = ()

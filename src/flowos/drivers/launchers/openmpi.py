@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from flowos.drivers._base import ALLOCATION, ONE_RANK, REFUSES_MPICH
+from flowos.drivers._base import ALLOCATION, ONE_RANK, REFUSES_MPICH, MpiFamily
 from flowos.model import Argv, Launch, Pairs
 
 _ROOT_MAY = tuple(
@@ -26,6 +26,7 @@ class OpenMpi:
     oversubscribe: bool = False
     hosts: tuple[str, ...] = ()
     name: str = "openmpi"
+    family: MpiFamily | None = "openmpi"
     env_forwarded: tuple[str, ...] = (
         "OMPI_",
         "PMIX_",

@@ -3,8 +3,15 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import cast
 
-from flowos.drivers._base import ALLOCATION, ONE_RANK, REFUSES_MPICH, REFUSES_OPEN_MPI
+from flowos.drivers._base import (
+    ALLOCATION,
+    ONE_RANK,
+    REFUSES_MPICH,
+    REFUSES_OPEN_MPI,
+    MpiFamily,
+)
 from flowos.model import CUDA, Argv, Launch, LaunchFailed, Pairs
 
 _SPEAKS = {"openmpi": "pmix", "mpich": "pmi2", "": "none"}
@@ -54,6 +61,10 @@ class Srun:
     @property
     def name(self) -> str:
         return f"srun-{self.mpi}" if self.mpi else "srun"
+
+    @property
+    def family(self) -> MpiFamily | None:
+        return cast("MpiFamily", self.mpi) if self.mpi else None
 
     @property
     def env_forwarded(self) -> tuple[str, ...]:

@@ -25,13 +25,16 @@ from flowos.model import Environment, EnvironmentRefused, Facts, Form, Image
 
 
 def image_ready(
-    env: Environment, requested: Image, runtimes: Runtimes
+    env: Environment, requested: Image, runtimes: Runtimes, *, seen: bool = False
 ) -> tuple[Environment, tuple[str, ...], Callable[[], None]]:
-    """The environment to launch in, notes for a person, and what undoes it. EnvironmentRefused."""
+    """The environment to launch in, notes for a person, and what undoes it. EnvironmentRefused.
+
+    seen: the image is as `image_at` has just given it.
+    """
     with ExitStack() as undo:
         devices = undo.enter_context(devices_of(env, runtimes.session))
         binds = [_checked_bind(*bind) for bind in (*env.binds, *devices.bound)]
-        image = _verified(requested)
+        image = requested if seen else _verified(requested)
         name, form, facts = choose_runtime(runtimes, env, image, devices)
         points = [*_needed_by(name), *binds]
         laid = _can_be_overlaid(runtimes, facts, name, replace(image, form=form))

@@ -126,7 +126,7 @@ class Executor(Completion):
     def start(
         self, values: Sequence[object], made: Callable[..., FlowRun] = FlowRun
     ) -> FlowRun | None:
-        """Begin a run; None where the crew has ended."""
+        """Begin a run; None once the executor has ended."""
         run = made(self.schedule, values)
         with self._lock:
             if self.ended:
@@ -139,7 +139,7 @@ class Executor(Completion):
         return run
 
     def submit(self, values: Sequence[object], on_done: OnDone, first: int = 1) -> FlowRun | None:
-        """Begin a run that no thread waits for; None where the crew has ended.
+        """Begin a run that no thread waits for; None once the executor has ended.
 
         Helpers run it. Where there are none, this thread does before it returns.
         """
@@ -174,7 +174,7 @@ class Executor(Completion):
     def start_batch(
         self, items: Sequence[Values], *, goes_on: bool, first: int = 1
     ) -> MapBatch | None:
-        """Begin the runs of these items, one after the other; None where the crew has ended."""
+        """Begin the runs of these items, one after the other; None once the executor has ended."""
         assert self._lone is not None
         batch = MapBatch(items, goes_on=goes_on, first=first)
         with self._lock:

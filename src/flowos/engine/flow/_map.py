@@ -82,17 +82,17 @@ class MapRun:
         try:
             while True:
                 while self._fill():
-                    crew, run = self._flight[0]
-                    outputs, error = self._finish(crew, run)
+                    executor, run = self._flight[0]
+                    outputs, error = self._finish(executor, run)
                     if outputs:
                         yield self._good(run, outputs) if self.goes_on else outputs
                         self._item += len(outputs)
                     if error is not None:
-                        one = isinstance(error, _OF_ONE_ITEM) and not crew.ended
+                        one = isinstance(error, _OF_ONE_ITEM) and not executor.ended
                         yield [self._bad(error, run.failure, one=one)]
                     self._flight.popleft()
                     if isinstance(run, MapBatch):
-                        self._go_on(crew, run)
+                        self._go_on(executor, run)
                 failed = self._items.error
                 if failed is None:
                     return
@@ -125,8 +125,8 @@ class MapRun:
             flight[-1][0].help()
         return bool(flight)
 
-    def _go_on(self, crew: Executor, batch: MapBatch) -> None:
-        self._flight.extendleft((crew, rest) for rest in reversed(batch.rest))
+    def _go_on(self, executor: Executor, batch: MapBatch) -> None:
+        self._flight.extendleft((executor, rest) for rest in reversed(batch.rest))
         if batch.times is not None:
             self._pace.learn(len(batch.results), batch.times.all, batch.times.worked)
 
@@ -146,5 +146,5 @@ class MapRun:
 
 
 def _leave(flight: Iterable[Flight]) -> None:
-    for crew, run in flight:
-        crew.cancel(run, Cancelled("the map was left before this run ended"))
+    for executor, run in flight:
+        executor.cancel(run, Cancelled("the map was left before this run ended"))

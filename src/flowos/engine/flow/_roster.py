@@ -38,8 +38,8 @@ def yield_to_holder(lock: threading.Lock) -> None:
 
 
 class Roster:
-    """The places and workers of a crew, its runs, the queue of what is ready, and conds and loops
-    that are to be entered.
+    """The places and workers of an executor, its runs, the queue of what is ready, and conds and
+    loops that are to be entered.
 
     ledgers: of the slice and of the node. most: how many stages a lane may be given at once.
     """

@@ -1,4 +1,4 @@
-"""What a crew works with: runs, the places that stages run at, and the workers that hold them."""
+"""What an executor works with: runs, places that stages run at, and the workers that hold them."""
 
 import threading
 import time

@@ -48,8 +48,8 @@ OnError = Literal["raise", "return"]
 class Slice(Freed):
     """A flow on a place to run. Made by `fo.slice`; free it, or use it in a `with`.
 
-    hire: makes the crew, and another after a Ctrl-C; clear: removes what was made on disk; usage:
-    counts what it is used for.
+    new_executor: makes one, and another after a Ctrl-C; clear: removes what was made on disk;
+    usage: counts what it is used for.
     notes: what a person should know of it now. planned: the engines for values of a run, where
     tasks have several.
 
@@ -67,7 +67,7 @@ class Slice(Freed):
     def __init__(
         self,
         flow: Flow,
-        hire: Callable[[], Executor],
+        new_executor: Callable[[], Executor],
         clear: Callable[[], None],
         usage: SliceUsage,
         notes: Callable[[], tuple[str, ...]] = tuple,
@@ -79,11 +79,11 @@ class Slice(Freed):
         self._begun = usage.begun
         self._good = tuple(p.spec.type.quick() for p in flow.inputs)
         self._files = any(p.spec.type == File for p in flow.inputs)
-        self._hire = hire
+        self._new_executor = new_executor
         self._lock = threading.Lock()
         self._over: Callable[[], FlowosError] | None = None
-        self._crew: list[Executor] = [hire()]
-        self._end: Callable[..., None] = partial(_end, self._crew, clear, usage)
+        self._executor = [new_executor()]  # the one there is, for `_end` too
+        self._end: Callable[..., None] = partial(_end, self._executor, clear, usage)
         self._ending = when_collected(self, self._end)
         _slices.add(self)
 
@@ -107,17 +107,17 @@ class Slice(Freed):
         given = self._checked(self.flow.bind(values, named))
         self._begun()
         while True:
-            crew = self._crew[0]
+            executor = self._executor[0]
             try:
-                results = crew.run(given, first)
+                results = executor.run(given, first)
             except FlowosError:
                 raise
             except BaseException:  # Ctrl-C, or what the handler of another signal raised
-                crew.end(_cancelled, _GRACE_SECONDS)
+                executor.end(_cancelled, _GRACE_SECONDS)
                 raise
             if results is not None:
                 return results
-            self._replace(crew)
+            self._replace(executor)
 
     def submit(self, /, *values: object, **named: object) -> "Future[list[object]]":
         """Begin a run and do not wait: a `concurrent.futures.Future` of what `run` returns.
@@ -142,8 +142,8 @@ class Slice(Freed):
         given = self._checked(self.flow.bind(values, named))
         self._begun()
         run = SubmittedRun(self)
-        while not run.begin(crew := self._crew[0], given, first):
-            self._replace(crew)
+        while not run.begin(executor := self._executor[0], given, first):
+            self._replace(executor)
         return run
 
     async def arun(self, /, *values: object, **named: object) -> list[object]:
@@ -224,11 +224,11 @@ class Slice(Freed):
     ) -> MapRun:
         """A `map` that has not begun. number, attempt: see `MapRun`."""
         check_map(values, ahead, on_error)
-        crew = self._crew[0]
+        executor = self._executor[0]
         pace = BatchPace(
-            places=len(crew.places),
+            places=len(executor.places),
             ahead=None if ahead is None else max(0, ahead),
-            threads=crew.runs_in_threads,
+            threads=executor.runs_in_threads,
         )
         return MapRun(
             Items(iter(values), self._item),
@@ -243,12 +243,12 @@ class Slice(Freed):
     @property
     def places(self) -> int:
         """Where tasks run side by side."""
-        return len(self._crew[0].places)
+        return len(self._executor[0].places)
 
     @property
     def ready(self) -> int:
         """At how many of them a worker process runs and has nothing to do."""
-        return self._crew[0].ready
+        return self._executor[0].ready
 
     def free(self) -> None:
         """Give all back. Twice is once."""
@@ -265,12 +265,12 @@ class Slice(Freed):
         """In a forked child: what runs and what was made is the parent's. Threads are made anew."""
         self._lock = threading.Lock()
         self._ending.detach()
-        self._crew[0].leave_behind()
-        if not self._crew[0].runs_in_threads:
+        self._executor[0].leave_behind()
+        if not self._executor[0].runs_in_threads:
             self._over = self._over or partial(_elsewhere, os.getppid())
 
     def __repr__(self) -> str:
-        state = "freed" if self._over else f"places: {len(self._crew[0].places)}"
+        state = "freed" if self._over else f"places: {len(self._executor[0].places)}"
         return f"<slice of {self.flow!r}, {state}>"
 
     def _checked(self, values: tuple[object, ...]) -> Sequence[object]:
@@ -292,17 +292,17 @@ class Slice(Freed):
 
     def _start(self, items: Sequence[Sequence[object]], goes_on: bool, first: int) -> Flight:
         while True:
-            crew = self._crew[0]
+            executor = self._executor[0]
             started: FlowRun | MapBatch | None
-            if crew.maps_in_batches:
-                started = crew.start_batch(items, goes_on=goes_on, first=first)
+            if executor.maps_in_batches:
+                started = executor.start_batch(items, goes_on=goes_on, first=first)
             else:
                 made = TimedRun if goes_on else FlowRun
-                started = crew.start(items[0], partial(made, first=first))
+                started = executor.start(items[0], partial(made, first=first))
             if started is not None:
                 self._usage.mapped(len(items))
-                return crew, started
-            self._replace(crew)
+                return executor, started
+            self._replace(executor)
 
     def _replace(self, ended: Executor) -> None:
         """After a Ctrl-C another executor goes on; after `free` none does."""
@@ -311,21 +311,21 @@ class Slice(Freed):
                 raise SliceFreed("the slice was freed: make another with fo.slice(...)")
             if self._over is not None:
                 raise self._over()
-            if self._crew[0] is ended:
-                self._crew[0] = self._hire()
+            if self._executor[0] is ended:
+                self._executor[0] = self._new_executor()
 
     def _finish(
-        self, crew: Executor, run: FlowRun | MapBatch
+        self, executor: Executor, run: FlowRun | MapBatch
     ) -> tuple[list[list[object]], FlowosError | None]:
         """The outputs of the items that came to an end, and the error of the next one."""
         try:
             if isinstance(run, FlowRun):
-                return [crew.finish(run)], None
-            outputs = crew.finish_batch(run)
+                return [executor.finish(run)], None
+            outputs = executor.finish_batch(run)
         except FlowosError as error:
             return [], error
         except BaseException:
-            crew.end(_cancelled, _GRACE_SECONDS)
+            executor.end(_cancelled, _GRACE_SECONDS)
             raise
         try:
             raise_error_of(run)
@@ -372,13 +372,13 @@ def _elsewhere(process: int) -> SliceFreed:
 
 
 def _end(
-    crews: list[Executor],
+    executor: list[Executor],
     clear: Callable[[], None],
     usage: SliceUsage,
     error: Callable[[], FlowosError] = _freed,
 ) -> None:
     usage.end()
     try:
-        crews[0].end(error, _GRACE_SECONDS)
+        executor[0].end(error, _GRACE_SECONDS)
     finally:
         clear()

@@ -79,37 +79,37 @@ class SubmittedRun(BackgroundRun):
         super().__init__()
         self._of: object = of
         self._helping = threading.Lock()
-        self._crew: Executor | None = None
+        self._executor: Executor | None = None
         self._run: FlowRun | None = None
 
-    def begin(self, crew: Executor, values: Sequence[object], first: int) -> bool:
-        """Begin it; False where the crew has ended."""
-        self._crew = crew
-        self._run = crew.submit(values, self._over, first)
+    def begin(self, executor: Executor, values: Sequence[object], first: int) -> bool:
+        """Begin it; False once the executor has ended."""
+        self._executor = executor
+        self._run = executor.submit(values, self._over, first)
         return self._run is not None
 
     def cancel(self) -> bool:
         """End the run. False if it was done."""
         if not super().cancel():
             return False
-        assert self._crew is not None
+        assert self._executor is not None
         assert self._run is not None
-        self._crew.cancel(self._run, Cancelled("the run was cancelled"))
+        self._executor.cancel(self._run, Cancelled("the run was cancelled"))
         return True
 
     def _help(self, timeout: float | None) -> None:
-        assert self._crew is not None
+        assert self._executor is not None
         assert self._run is not None
         if timeout is not None or self.done():
             return
-        if not (is_at_a_place(threading.get_ident()) or self._crew.is_helper()):
+        if not (is_at_a_place(threading.get_ident()) or self._executor.is_helper()):
             return
         if not self._helping.acquire(blocking=False):  # another thread does
             return
         try:
-            self._crew.work_on(self._run)
+            self._executor.work_on(self._run)
         except BaseException:
-            self._crew.cancel(self._run, Cancelled("the run was interrupted"))
+            self._executor.cancel(self._run, Cancelled("the run was interrupted"))
             raise
 
     def _over(self, run: FlowRun) -> None:
@@ -120,8 +120,8 @@ class SubmittedRun(BackgroundRun):
         if error is not None:
             self.set_exception(error)
         else:
-            assert self._crew is not None
-            self.set_result(self._crew.outputs(run))
+            assert self._executor is not None
+            self.set_result(self._executor.outputs(run))
 
 
 async def awaited(run: Future[list[object]]) -> list[object]:

@@ -80,4 +80,4 @@ class ThreadLanes:
             program.operations = MarkedOperations(program.operations, self._marks)
 
     def close(self) -> None:
-        """Nothing to leave behind: the threads belong to the crew."""
+        """Nothing to leave behind: the threads belong to the executor."""

@@ -111,13 +111,14 @@ class Here:
 
         return gpu_devices()
 
-    def ready(self, env: "Environment") -> Ready:
+    def ready(self, env: "Environment", *, seen: bool = False) -> Ready:
+        """seen: the image is as `image_at` has just given it, and is not looked at again."""
         refuse_kernel(env)
         if env.image is None:
             return bare_ready(env)
         from flowos.engine.environments._image_ready import image_ready
 
-        return Ready(*image_ready(env, env.image, self._runtimes))
+        return Ready(*image_ready(env, env.image, self._runtimes, seen=seen))
 
     def variables(self, env: "Environment", task: "Pairs" = (), *, inherit: bool = True) -> "Pairs":
         return launch_variables(self._session, env, task, inherit=inherit)

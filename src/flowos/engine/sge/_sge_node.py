@@ -1,9 +1,9 @@
 """A node of a Grid Engine job: what is started there is a child of its keeper."""
 
 from dataclasses import replace
-from typing import Unpack
+from typing import TypeGuard, Unpack
 
-from flowos.drivers import LAUNCHERS, family_of, launcher_named, runtime_named
+from flowos.drivers import Launcher, launcher_named, runtime_named
 from flowos.drivers._allocators import KeptNode
 from flowos.drivers.launchers.direct import Direct
 from flowos.drivers.launchers.mpich import Hydra
@@ -12,12 +12,19 @@ from flowos.engine.cluster._cluster_node import ClusterNode, JobNodes
 from flowos.engine.cluster._program_mpi import refuse_other_mpi
 from flowos.engine.launch._prepared import LaunchKeywords, PreparedLaunch, prepare
 from flowos.engine.sge._allocation import SgeAllocation
-from flowos.model import Environment, Launch, LaunchFailed, Pairs
+from flowos.model import MPIS, Environment, Launch, LaunchFailed, Pairs
 
 _BARE = runtime_named("bare")
-_MPIS = tuple(each for each in LAUNCHERS if family_of(each) and not each.startswith("srun-"))
 _OF_JOB = ("SGE_", "JOB_ID=", "JOB_NAME=", "NSLOTS=", "NHOSTS=", "PE_HOSTFILE=", "QUEUE=")
 """Beginnings of the variables that a task of the job has of it."""
+
+
+def _knows_qrsh(driver: Launcher) -> TypeGuard[OpenMpi | Hydra]:
+    """Does it start ranks on the nodes of the job, and say of which MPI they have to be?"""
+    return isinstance(driver, OpenMpi | Hydra) and driver.family is not None
+
+
+_MPIS = tuple(each for each in MPIS if _knows_qrsh(launcher_named(each)))
 
 
 class SgeNode(ClusterNode):
@@ -48,10 +55,9 @@ class SgeNode(ClusterNode):
         at = self if len(hosts) == 1 else self._nodes.named(self._first)
         if not isinstance(at, SgeNode):
             raise LaunchFailed(f"{launch.argv[0]}: the first node of the job is lost")
-        driver = launcher_named(
+        driver = _mpirun_of(
             asked, options.get("mpirun", ""), oversubscribe=options.get("oversubscribe", False)
         )
-        assert isinstance(driver, OpenMpi | Hydra)
         of_job = (*driver.env_forwarded, *_OF_JOB)
         driver = replace(driver, hosts=hosts, env_forwarded=of_job)
         return prepare(launch, _BARE, at._session, driver, **options)
@@ -63,12 +69,21 @@ class SgeNode(ClusterNode):
         mpirun: str = "",  # noqa: ARG002
         variables: Pairs = (),  # noqa: ARG002
     ) -> None:
-        if launcher not in ("direct", *_MPIS):
-            raise LaunchFailed(
-                f"Grid Engine starts no ranks of {launcher!r}; it knows {', '.join(_MPIS)}"
-            )
-        if launcher != "direct" and env.image is not None:
+        if launcher == "direct":
+            return
+        _mpirun_of(launcher)
+        if env.image is not None:
             raise LaunchFailed(
                 f"ranks of {launcher} in an image are not started on nodes of Grid Engine; use "
                 "env='bare', or a pool of kind slurm or local"
             )
+
+
+def _mpirun_of(launcher: str, mpirun: str = "", *, oversubscribe: bool = False) -> OpenMpi | Hydra:
+    """Raises LaunchFailed for a launcher that Grid Engine starts no ranks of."""
+    driver = launcher_named(launcher, mpirun, oversubscribe=oversubscribe)
+    if not _knows_qrsh(driver):
+        raise LaunchFailed(
+            f"Grid Engine starts no ranks of {launcher!r}; it knows {', '.join(_MPIS)}"
+        )
+    return driver

@@ -13,14 +13,11 @@ from flowos.engine.cluster._held_job import HeldJob
 from flowos.engine.cluster._program_mpi import refuse_other_mpi
 from flowos.engine.launch._prepared import LaunchKeywords, PreparedLaunch, prepare
 from flowos.engine.slurm._commands import answer
-from flowos.model import CUDA, Environment, EnvironmentRefused, Launch, LaunchFailed, Pairs
+from flowos.model import CUDA, MPIS, Environment, EnvironmentRefused, Launch, LaunchFailed, Pairs
 
-_MPI_OF = {
+_MPI_OF: dict[str, str] = {
     "direct": "",
-    "openmpi": "openmpi",
-    "mpich": "mpich",
-    "mvapich": "mpich",
-    "intel": "mpich",
+    **{mpi: family for mpi in MPIS if (family := family_of(mpi))},
 }
 """Which MPI srun has to speak with ranks that this launcher would start."""
 _BARE = runtime_named("bare")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from flowos import engine
 from flowos.engine import now
 from flowos.model import (
+    EQUAL_MARGIN,
     Argv,
     Case,
     Facts,
@@ -28,7 +29,6 @@ from flowos.probes import ENV, Build, ComparedCase, Probe, Program, entered, in_
 _WITHOUT_BASE = Unmeasured(reason="it cannot be measured in the base: nothing to compare with")
 
 Refused = tuple[Case, Unmeasured]
-MARGIN = 0.03
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class Comparison:
     entries: tuple[ComparisonCase, ...]
     seconds: float
     axis: str = ENV
-    margin: float = MARGIN
+    margin: float = EQUAL_MARGIN
     in_turns: bool = False
 
     @property

@@ -1,6 +1,6 @@
 """The pools of flowos.toml."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from flowos.model import Pool, SliceRecord
 from flowos.report._storage_text import tier_words
@@ -9,6 +9,18 @@ from flowos.report.page._marks import seconds_of
 from flowos.report.page._markup import Markup, join, tag
 from flowos.report.site._frame import section, site_page
 from flowos.report.site._slices import held_nodes
+
+_TITLES = {
+    "qos": "Quality of service",
+    "constraint": "Features",
+    "gres": "Generic resources",
+    "pe": "Parallel environment",
+    "shared": "Shared folder",
+    "scratch": "Own storage of nodes",
+}
+"""Of keys of settings that say more in other words."""
+
+_PROMISES = {"shared": "It promises", "scratch": "Each promises"}
 
 
 def pools_html(pools: Sequence[Pool], file: str, slices: Sequence[SliceRecord] = ()) -> str:
@@ -49,15 +61,11 @@ def _facts(pool: Pool) -> tuple[tuple[str, str], ...]:
         ("Environment", pool.env),
         ("Size", ", ".join(filter(None, (pool.size, pool.region, "spot" * pool.spot)))),
         ("Price", per_hour),
-        ("Partition", pool.partition),
-        ("Account", pool.account),
-        ("Quality of service", pool.qos),
-        ("Features", pool.constraint),
-        ("Generic resources", pool.gres),
-        ("Queue", pool.queue),
-        ("Parallel environment", pool.pe),
-        ("Shared folder", pool.shared),
-        ("It promises", tier_words(pool.shared_tier) if pool.shared_tier else ""),
-        ("Own storage of nodes", pool.scratch),
-        ("Each promises", tier_words(pool.scratch_tier) if pool.scratch_tier else ""),
+        *(fact for name, value in pool.of_its_kind for fact in _of_its_kind(pool, name, value)),
     )
+
+
+def _of_its_kind(pool: Pool, name: str, value: str) -> Iterator[tuple[str, str]]:
+    yield _TITLES.get(name, name.capitalize()), value
+    if name in _PROMISES and (tier := pool.tier(name)):
+        yield _PROMISES[name], tier_words(tier)

@@ -85,20 +85,20 @@ void Catalog::add(Extent extent, std::string_view name, std::optional<std::int64
   const bool has_labels = label.has_value() || !labels_.empty();
   extents_.push_back(extent);
   if (has_labels) labels_.push_back(label.value_or(no_label));
-  if (kind_ == Kind::records) return;
+  if (kind_ == Kind::arrays) return;
   names_ += name;
   name_ends_.push_back(names_.size());
 }
 
 void Catalog::reserve(std::uint64_t samples, std::uint64_t bytes_of_names) {
   extents_.reserve(samples);
-  if (kind_ == Kind::records) return;
+  if (kind_ == Kind::arrays) return;
   names_.reserve(bytes_of_names);
   name_ends_.reserve(samples);
 }
 
 std::string_view Catalog::own_name(std::uint64_t sample) const {
-  if (kind_ == Kind::records) return {};
+  if (kind_ == Kind::arrays) return {};
   const std::uint64_t start = sample == 0 ? 0 : name_ends_[sample - 1];
   return std::string_view(names_).substr(start, name_ends_[sample] - start);
 }
@@ -108,7 +108,7 @@ std::string Catalog::name(std::uint64_t sample) const {
   switch (kind_) {
     case Kind::tars:
       return groups_[group] + ":" + std::string(own_name(sample));
-    case Kind::records: {
+    case Kind::arrays: {
       const auto first = std::ranges::lower_bound(extents_, group, {}, &Extent::group);
       const std::uint64_t number = sample - static_cast<std::uint64_t>(first - extents_.begin());
       return groups_[group] + "[" + std::to_string(number) + "]";
@@ -122,7 +122,7 @@ std::string Catalog::name(std::uint64_t sample) const {
 
 std::string Catalog::file(std::uint64_t sample) const {
   const std::string& group = groups_[extents_[sample].group];
-  if (kind_ == Kind::tars || kind_ == Kind::records) return group;
+  if (kind_ == Kind::tars || kind_ == Kind::arrays) return group;
   std::string path;
   if (kind_ == Kind::folder && !group.empty()) path = group + "/";
   path += own_name(sample);
@@ -154,7 +154,7 @@ Catalog Catalog::only(const std::vector<std::uint64_t>& samples) const {
 }
 
 bool Catalog::is_sound() const {
-  const bool are_pieces = kind_ == Kind::tars || kind_ == Kind::records;
+  const bool are_pieces = kind_ == Kind::tars || kind_ == Kind::arrays;
   const auto is_right = [&](const Extent& extent) {
     const std::int64_t size = std::max<std::int64_t>(extent.size, 0);
     return extent.group < groups_.size() && extent.size >= (are_pieces ? 0 : -1) &&
@@ -165,7 +165,7 @@ bool Catalog::is_sound() const {
   };
   return std::ranges::all_of(extents_, is_right) &&
          (classes_.empty() || std::ranges::all_of(labels_, is_class)) &&
-         (kind_ != Kind::records || std::ranges::is_sorted(extents_, {}, &Extent::group));
+         (kind_ != Kind::arrays || std::ranges::is_sorted(extents_, {}, &Extent::group));
 }
 
 std::uint64_t Catalog::fingerprint() const {

@@ -18,11 +18,11 @@ namespace flowos::feed {
 class Catalog {
  public:
   enum class Kind : std::uint32_t {
-    folder,   // every file below the root, in byte order of its path; groups are the folders, in
-              // byte order, by their path below the root ("" is the root itself)
-    tars,     // samples of WebDataset's layout; groups are the shards
-    records,  // pieces of equal size of arrays; groups are the arrays
-    named,    // whatever else has names: they are whole, groups are not part of them
+    folder,  // every file below the root, in byte order of its path; groups are the folders, in
+             // byte order, by their path below the root ("" is the root itself)
+    tars,    // samples of WebDataset's layout; groups are the shards
+    arrays,  // records of equal size, one after another; groups are the arrays
+    named,   // whatever else has names: they are whole, groups are not part of them
   };
 
   static constexpr std::int64_t no_label = INT64_MIN;

@@ -22,7 +22,7 @@ Catalog list_arrays(const std::string& root, const std::vector<std::string>& arr
     throw FeedError("records of " + std::to_string(record_bytes) + " bytes: give their length");
   }
   const Descriptor folder = open_root(root);
-  Catalog catalog(Catalog::Kind::records);
+  Catalog catalog(Catalog::Kind::arrays);
   for (const std::string& array : arrays) {
     Catalog::Stamp stamp{};
     open_piece(root, folder.get(), array, stamp);

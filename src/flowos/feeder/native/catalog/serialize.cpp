@@ -154,7 +154,7 @@ class CatalogReader {
   }
 
   bool read_names() {
-    if (has(names) == (catalog_.kind_ == Catalog::Kind::records)) return false;
+    if (has(names) == (catalog_.kind_ == Catalog::Kind::arrays)) return false;
     if (!has(names)) return true;
     if (!bytes_.may_hold(counts_.samples, sizeof(std::uint32_t))) return false;
     catalog_.name_ends_.reserve(counts_.samples);
@@ -202,7 +202,7 @@ std::string Catalog::serialized() const {
   if (any([](const Extent& e) { return e.offset != 0; })) columns |= offsets;
   if (any([](const Extent& e) { return e.size != -1; })) columns |= sizes;
   if (!labels_.empty()) columns |= labels;
-  if (kind_ != Kind::records) columns |= names;
+  if (kind_ != Kind::arrays) columns |= names;
 
   std::string bytes(sizeof(Head), '\0');
   bytes.reserve(sizeof(Head) + extents_.size() * 8 + names_.size() + 4096);

@@ -16,7 +16,7 @@
 
 namespace flowos::feed {
 
-void Pending::open(const Plan& plan, std::size_t each, std::size_t capacity) {
+void BatchBuilder::open(const Plan& plan, std::size_t each, std::size_t capacity) {
   const std::uint32_t size = plan.share.size_of(plan.number);
   batch.arena.reserve(each > 0 ? each * size : capacity);
   batch.epoch = plan.epoch;
@@ -34,14 +34,14 @@ void Pending::open(const Plan& plan, std::size_t each, std::size_t capacity) {
   ready = false;
 }
 
-std::byte* Pending::place(std::uint32_t slot, std::uint64_t sample, std::size_t bytes) {
+std::byte* BatchBuilder::place(std::uint32_t slot, std::uint64_t sample, std::size_t bytes) {
   batch.samples[slot] = static_cast<std::int64_t>(sample);
   batch.lengths[slot] = static_cast<std::int64_t>(bytes);
   places_[slot] = each_ > 0 ? batch.arena.data() + slot * each_ : packed(bytes);
   return places_[slot];
 }
 
-std::byte* Pending::packed(std::size_t bytes) {
+std::byte* BatchBuilder::packed(std::size_t bytes) {
   const std::size_t taken = Sizes::taken(bytes);
   const std::size_t offset = filled_.fetch_add(taken, std::memory_order_relaxed);
   if (offset + taken <= batch.arena.capacity()) return batch.arena.data() + offset;
@@ -50,7 +50,7 @@ std::byte* Pending::packed(std::size_t bytes) {
   return spilled_.emplace_back(std::move(memory)).get();
 }
 
-bool Pending::failed(std::uint32_t slot, std::string why) {
+bool BatchBuilder::failed(std::uint32_t slot, std::string why) {
   {
     const std::lock_guard lock(mutex_);
     failures_.push_back({slot, std::move(why)});
@@ -58,7 +58,7 @@ bool Pending::failed(std::uint32_t slot, std::string why) {
   return arrived();
 }
 
-void Pending::settle(OnError policy) {
+void BatchBuilder::settle(OnError policy) {
   const std::size_t failures = failures_.size();
   if (failures > 0) {
     std::ranges::sort(failures_, {}, &Failure::slot);
@@ -84,7 +84,7 @@ void Pending::settle(OnError policy) {
   return;
 }
 
-void Pending::leave_out() {
+void BatchBuilder::leave_out() {
   std::size_t kept = 0;
   std::size_t failure = 0;
   for (std::size_t slot = 0; slot < places_.size(); ++slot) {
@@ -104,7 +104,7 @@ void Pending::leave_out() {
 }
 
 // Each missing one becomes the next sample of the batch that is there.
-void Pending::stand_in() {
+void BatchBuilder::stand_in() {
   const std::size_t size = places_.size();
   std::vector<bool> missing(size, false);
   for (const Failure& failure : failures_) missing[failure.slot] = true;
@@ -127,7 +127,7 @@ void Pending::stand_in() {
 
 // All that is there is copied to where it is in one piece. Nothing is moved: the threads that wrote
 // the samples may still be reading them, for the cache.
-void Pending::gather() {
+void BatchBuilder::gather() {
   std::size_t total = 0;
   for (std::size_t slot = 0; slot < places_.size(); ++slot) {
     const auto length = static_cast<std::size_t>(batch.lengths[slot]);
@@ -145,31 +145,31 @@ void Pending::gather() {
   batch.used_bytes = total;
 }
 
-void Pending::note_places() {
+void BatchBuilder::note_places() {
   for (std::size_t slot = 0; slot < places_.size(); ++slot) {
     batch.offsets[slot] = places_[slot] - batch.arena.data();
   }
   batch.used_bytes = each_ > 0 ? places_.size() * each_ : filled();
 }
 
-void Pending::clear() {
+void BatchBuilder::clear() {
   failures_.clear();
   spilled_.clear();
   outgrown_ = Arena();
 }
 
-std::shared_ptr<Pending> Pool::take() {
-  std::unique_ptr<Pending> pending;
+std::shared_ptr<BatchBuilder> Pool::take() {
+  std::unique_ptr<BatchBuilder> builder;
   {
     const std::lock_guard lock(mutex_);
     if (!free_.empty()) {
-      pending = std::move(free_.back());
+      builder = std::move(free_.back());
       free_.pop_back();
     }
   }
-  if (!pending) pending = std::make_unique<Pending>();
-  return {pending.release(), [pool = shared_from_this()](Pending* returned) {
-            pool->give(std::unique_ptr<Pending>(returned));
+  if (!builder) builder = std::make_unique<BatchBuilder>();
+  return {builder.release(), [pool = shared_from_this()](BatchBuilder* returned) {
+            pool->give(std::unique_ptr<BatchBuilder>(returned));
           }};
 }
 
@@ -178,12 +178,12 @@ void Pool::keep(std::size_t batches, std::size_t bytes_each) {
   bytes_each_.store(bytes_each, std::memory_order_relaxed);
 }
 
-void Pool::give(std::unique_ptr<Pending> pending) {
-  pending->clear();
-  if (pending->filled() > bytes_each_.load(std::memory_order_relaxed)) return;
+void Pool::give(std::unique_ptr<BatchBuilder> builder) {
+  builder->clear();
+  if (builder->filled() > bytes_each_.load(std::memory_order_relaxed)) return;
   const std::lock_guard lock(mutex_);
   if (free_.size() < batches_.load(std::memory_order_relaxed)) {
-    free_.push_back(std::move(pending));
+    free_.push_back(std::move(builder));
   }
 }
 

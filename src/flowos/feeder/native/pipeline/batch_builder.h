@@ -18,7 +18,7 @@ namespace flowos::feed {
 // A batch in the making. Many threads fill it, each its own slots, in three steps: place, write,
 // arrived (or failed). To which of them these say true, that one was the last: it sees all that the
 // others wrote, and settles.
-class Pending {
+class BatchBuilder {
  public:
   // Which batch it is.
   struct Plan {
@@ -94,16 +94,16 @@ class Pending {
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
   // When its last holder releases it, it comes back here.
-  std::shared_ptr<Pending> take();
+  std::shared_ptr<BatchBuilder> take();
   // How many to keep at most, and of what size: the memory of larger ones is given up.
   void keep(std::size_t batches, std::size_t bytes_each);
 
  private:
-  void give(std::unique_ptr<Pending> pending);
+  void give(std::unique_ptr<BatchBuilder> builder);
 
   std::atomic<std::size_t> batches_ = 0, bytes_each_ = 0;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<Pending>> free_;
+  std::vector<std::unique_ptr<BatchBuilder>> free_;
 };
 
 // How many bytes samples take in a packed batch, learnt from those that were placed.

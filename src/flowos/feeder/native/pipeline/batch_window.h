@@ -14,11 +14,11 @@ namespace flowos::feed {
 // The batches between what the consumer had last and what is not begun yet, in order, over the ends
 // of epochs: at least 2, at most 64, and between these as many as the memory allows; of no epoch
 // further ahead than so many. The feeder's lock guards it.
-class Ring {
+class BatchWindow {
  public:
   // Every sample takes `each` bytes; 0: packed, by `sizes`.
-  Ring(const Share& share, std::uint64_t memory_bytes, std::uint64_t epochs_ahead, std::size_t each,
-       const Sizes& sizes);
+  BatchWindow(const Share& share, std::uint64_t memory_bytes, std::uint64_t epochs_ahead,
+              std::size_t each, const Sizes& sizes);
 
   // What follows for the consumer: this epoch from position `start`. False: it does anyway; else
   // all that was prepared is thrown away.
@@ -26,8 +26,8 @@ class Ring {
   // The consumer has had the last batch of its epoch.
   bool ended() const { return taken_ == share_.batches(); }
   // What it gets next, when that is ready. Null: the epoch has ended, or it is not begun.
-  const std::shared_ptr<Pending>& first() const;
-  std::shared_ptr<Pending> take();
+  const std::shared_ptr<BatchBuilder>& first() const;
+  std::shared_ptr<BatchBuilder> take();
   std::uint32_t ready() const;
 
   // A slot may be claimed: there is one, and memory for it. Once that is used up, a quarter of it
@@ -37,7 +37,7 @@ class Ring {
                         plan_.share.batches() > 0 && fits());
   }
   // The next slot in order, of which batch. std::bad_alloc.
-  std::pair<std::shared_ptr<Pending>, std::uint32_t> claim();
+  std::pair<std::shared_ptr<BatchBuilder>, std::uint32_t> claim();
 
  private:
   static constexpr std::size_t kMinBatches = 2, kMaxBatches = 64;
@@ -58,11 +58,11 @@ class Ring {
   Share share_;
   std::uint64_t taken_ = 0;
 
-  std::deque<std::shared_ptr<Pending>> window_;
-  std::shared_ptr<Pending> filling_;  // the last of these, while it has slots to claim
+  std::deque<std::shared_ptr<BatchBuilder>> window_;
+  std::shared_ptr<BatchBuilder> filling_;  // the last of these, while it has slots to claim
   std::uint32_t slot_ = 0;
   std::size_t resume_at_ = kMaxBatches;  // batches in the window
-  Pending::Plan plan_;                   // the next batch to begin
+  BatchBuilder::Plan plan_;              // the next batch to begin
 };
 
 }  // namespace flowos::feed

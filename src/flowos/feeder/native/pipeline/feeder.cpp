@@ -96,7 +96,7 @@ Feeder::Inside::Inside(const FeederSettings& given, std::shared_ptr<const Catalo
       order(settings.share.count, settings.seed, settings.shuffle),
       peers(joined(settings, order, cache)),
       each(decoder ? decoder->size() : settings.record_bytes),
-      ring(settings.share, settings.memory_bytes, settings.epochs_ahead, each, sizes),
+      window(settings.share, settings.memory_bytes, settings.epochs_ahead, each, sizes),
       source(source_limits(settings)),
       cached(cached_limits(decoder != nullptr)),
       max_threads(std::size_t{settings.max_in_flight} + cached_limits(true).most + kMaxElsewhere) {
@@ -121,7 +121,7 @@ void Feeder::Inside::seek(std::uint64_t epoch, std::uint64_t start) {
   started = true;
   waiting = false;
   look();
-  if (ring.seek(epoch, start)) {
+  if (window.seek(epoch, start)) {
     unwanted.swap(requests);
     room.notify_all();
   }
@@ -132,9 +132,9 @@ void Feeder::Inside::seek(std::uint64_t epoch, std::uint64_t start) {
 // Whether the first batch may be handed over.
 void Feeder::Inside::check_first() const {
   if (!broken.empty()) throw FeedError(broken);
-  const Pending& first = *ring.first();
+  const BatchBuilder& first = *window.first();
   if (!first.error().empty()) throw SampleError(first.error());
-  const Pending::Settled& settled = first.settled();
+  const BatchBuilder::Settled& settled = first.settled();
   const std::uint64_t lost = settled.skipped + settled.replaced;
   if (lost > 0 && skipped + replaced + lost > settings.max_skipped) {
     throw FeedError("more than " + std::to_string(settings.max_skipped) +
@@ -146,7 +146,7 @@ std::optional<std::shared_ptr<const Batch>> Feeder::Inside::next(std::chrono::mi
   std::unique_lock lock(mutex);
   if (!std::exchange(started, true)) wake(another());
   const auto due = [&] {
-    return closed || !broken.empty() || ring.ended() || (ring.first() && ring.first()->ready);
+    return closed || !broken.empty() || window.ended() || (window.first() && window.first()->ready);
   };
   if (!due()) {
     if (!std::exchange(waiting, true)) ++waits;
@@ -157,22 +157,22 @@ std::optional<std::shared_ptr<const Batch>> Feeder::Inside::next(std::chrono::mi
     look();
     if (!came) return std::nullopt;
   }
-  if (closed || ring.ended()) return nullptr;
+  if (closed || window.ended()) return nullptr;
   check_first();
-  std::shared_ptr<Pending> pending = ring.take();
-  skipped += pending->settled().skipped;
-  replaced += pending->settled().replaced;
+  std::shared_ptr<BatchBuilder> builder = window.take();
+  skipped += builder->settled().skipped;
+  replaced += builder->settled().replaced;
   waiting = false;
   ++batches;
-  const std::uint64_t samples = pending->batch.samples.size();
-  ready_waited += (now_ns() - pending->ready_since) * static_cast<Nanoseconds>(samples);
+  const std::uint64_t samples = builder->batch.samples.size();
+  ready_waited += (now_ns() - builder->ready_since) * static_cast<Nanoseconds>(samples);
   handed_over.samples += samples;
-  handed_over.bytes += pending->batch.used_bytes;
+  handed_over.bytes += builder->batch.used_bytes;
   const bool wanted = !waking && another();  // the thread being woken asks again
   lock.unlock();
   wake(wanted);
-  const Batch* batch = &pending->batch;
-  return std::shared_ptr<const Batch>(std::move(pending), batch);
+  const Batch* batch = &builder->batch;
+  return std::shared_ptr<const Batch>(std::move(builder), batch);
 }
 
 void Feeder::Inside::close() {
@@ -216,7 +216,7 @@ FeederStats Feeder::Inside::stats() const {
   stats.replaced = replaced;
   stats.in_flight = in_flight;
   stats.depth = source.allowed();
-  stats.ready = ring.ready();
+  stats.ready = window.ready();
   add_stages(stats, now_ns());
   return stats;
 }

@@ -65,7 +65,7 @@ class Owned {
 
 // One sample of one batch, to be brought.
 struct Slot {
-  std::shared_ptr<Pending> pending;
+  std::shared_ptr<BatchBuilder> builder;
   std::uint32_t number = 0;
   std::uint64_t sample = 0;
 };
@@ -135,7 +135,7 @@ struct Feeder::Inside {
   // times: of the thread, where it is one of ours.
   void arrived(const Slot& slot, ThreadTimes* times);
   void failed(const Slot& slot, const std::string& why, ThreadTimes* times);
-  void settle(const std::shared_ptr<Pending>& pending, ThreadTimes* times);
+  void settle(const std::shared_ptr<BatchBuilder>& builder, ThreadTimes* times);
   void break_down(const std::string& why);
 
   // fetch.cpp: one sample
@@ -190,7 +190,7 @@ struct Feeder::Inside {
   bool started = false;  // it is known where to begin: by seek() or the first request for a batch
   bool closed = false;
   std::string broken;  // why nothing more will come
-  Ring ring;
+  BatchWindow window;
   Depth source, cached;
   // Reads of the source put their thread to sleep, as far as the last ones tell. Where they do not
   // (files in the page cache) they are work like any other, and few threads do it.

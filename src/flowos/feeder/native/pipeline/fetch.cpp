@@ -32,7 +32,7 @@ SampleError Feeder::Inside::about(const Slot& slot, const std::string& what) con
 
 // From the cache, else from another node, else from the source.
 void Feeder::Inside::fetch(Worker& self, const Slot& slot) {
-  if (slot.pending->discarded()) return;
+  if (slot.builder->discarded()) return;
   try {
     Owned owned;
     if (from_cache(self, slot, owned) != Found::missing) return;
@@ -91,13 +91,13 @@ bool Feeder::Inside::wait_for_others(Worker& self, const Slot& slot) {
     cache->wait(slot.sample, kLookAgain);
   }
   lock.lock();
-  return !closed && !slot.pending->discarded();
+  return !closed && !slot.builder->discarded();
 }
 
 // False: the slot was cancelled. The lock is held.
 bool Feeder::Inside::wait_for_room(Worker& self, const Slot& slot,
                                    std::unique_lock<std::mutex>& lock) {
-  const auto unwanted = [&] { return closed || slot.pending->discarded(); };
+  const auto unwanted = [&] { return closed || slot.builder->discarded(); };
   const auto come = [&] { return unwanted() || in_flight < source.allowed(); };
   if (!come()) {
     ++in_room;
@@ -139,7 +139,7 @@ std::byte* Feeder::Inside::place(const Slot& slot, std::size_t bytes) {
     throw about(
         slot, "has " + std::to_string(bytes) + " bytes, but a record has " + std::to_string(each));
   }
-  return slot.pending->place(slot.number, slot.sample, bytes);
+  return slot.builder->place(slot.number, slot.sample, bytes);
 }
 
 // Where the bytes are read to as they are: into the batch, or to where the decoder takes them from.
@@ -151,7 +151,7 @@ void Feeder::Inside::deliver(Worker& self, const Slot& slot, std::span<const std
   if (decoder) {
     std::byte* into = place(slot, each);
     try {
-      decoder->decode(bytes, slot.pending->plan().epoch, slot.sample, into);
+      decoder->decode(bytes, slot.builder->plan().epoch, slot.sample, into);
     } catch (const SampleError& error) {
       self.times.lap(Work::decode);
       throw about(slot, error.what());
@@ -164,7 +164,7 @@ void Feeder::Inside::deliver(Worker& self, const Slot& slot, std::span<const std
 
 void Feeder::Inside::finish(Worker& self, Arrival arrival) {
   const Slot& slot = arrival.request.slot;
-  if (decoder && !slot.pending->discarded()) {
+  if (decoder && !slot.builder->discarded()) {
     try {
       deliver(self, slot, arrival.bytes);
     } catch (const SampleError& error) {

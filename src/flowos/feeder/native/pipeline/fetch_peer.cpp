@@ -19,7 +19,7 @@ bool Feeder::Inside::from_peer(Worker& self, const Slot& slot, Owned& owned) {
   std::span<const std::byte> bytes;
   {
     std::unique_lock lock(mutex);
-    if (closed || slot.pending->discarded()) return true;
+    if (closed || slot.builder->discarded()) return true;
     const Away away(*this, self, elsewhere, true, lock);
     std::optional<Peers::Sample> sample = peers->ask(slot.sample);
     if (!sample || (!decoder && each != 0 && sample->size() != each)) return false;
@@ -38,7 +38,7 @@ bool Feeder::Inside::from_peer(Worker& self, const Slot& slot, Owned& owned) {
 // There is no room for it: whether something that is needed later went.
 bool Feeder::Inside::make_room(const Slot& slot) {
   if (!peers) return false;
-  const auto other = peers->eviction().gives_way(slot.sample, slot.pending->plan().epoch);
+  const auto other = peers->eviction().gives_way(slot.sample, slot.builder->plan().epoch);
   if (other) cache->drop(*other);
   return other.has_value();
 }
@@ -54,7 +54,7 @@ void Feeder::Inside::keep(Worker& self, const Slot& slot, Owned& owned,
 
 void Feeder::Inside::note_kept(const Slot& slot) {
   if (!peers || !cache->has(slot.sample)) return;
-  peers->eviction().kept(slot.sample, slot.pending->plan().epoch);
+  peers->eviction().kept(slot.sample, slot.builder->plan().epoch);
 }
 
 }  // namespace flowos::feed

@@ -22,7 +22,7 @@ namespace flowos::feed {
 // finish what they pushed, for which they may wait in turn. (See may_claim for what bounds it.)
 void Feeder::Inside::hand_out(const Worker& self, const Slot& slot, Owned owned) {
   const std::lock_guard lock(mutex);
-  if (closed || slot.pending->discarded()) return;
+  if (closed || slot.builder->discarded()) return;
   requests.push_back({slot, std::move(owned), self.times.mark()});
   outgoing.notify_one();
 }
@@ -41,7 +41,7 @@ std::vector<Feeder::Ticket> Feeder::Inside::pull(std::size_t most) {
     while (may_pull() && tickets.size() < std::max<std::size_t>(most, 1)) {
       Request request = std::move(requests.front());
       requests.pop_front();
-      if (request.slot.pending->discarded()) {
+      if (request.slot.builder->discarded()) {
         unwanted.push_back(std::move(request));
         continue;
       }

@@ -71,7 +71,7 @@ bool Feeder::Inside::has_errand() const {
 // so that what they bring always finds a thread.
 bool Feeder::Inside::may_claim() const {
   const bool may_ask = files || requests.size() < source.allowed();
-  return may_ask && elsewhere < kMaxElsewhere && ring.open();
+  return may_ask && elsewhere < kMaxElsewhere && window.open();
 }
 
 // Whether another thread is to be woken, which is done when the lock is given back; where all are
@@ -153,14 +153,14 @@ Feeder::Inside::Errand Feeder::Inside::take(Worker& self) {
     wake(wanted);
     return errand;
   }
-  auto [pending, number] = ring.claim();
+  auto [builder, number] = window.claim();
   const bool wanted = another();
   lock.unlock();
   wake(wanted);
-  const Pending::Plan& plan = pending->plan();
+  const BatchBuilder::Plan& plan = builder->plan();
   const std::uint64_t position = plan.share.position(plan.number, number);
   const std::uint64_t sample = order.at(plan.epoch, position);
-  return Slot{std::move(pending), number, sample};
+  return Slot{std::move(builder), number, sample};
 }
 
 void Feeder::Inside::look() {
@@ -195,27 +195,27 @@ void Feeder::Inside::note_sleep(bool slept) {
 }
 
 void Feeder::Inside::arrived(const Slot& slot, ThreadTimes* its_times) {
-  if (slot.pending->arrived()) settle(slot.pending, its_times);
+  if (slot.builder->arrived()) settle(slot.builder, its_times);
 }
 
 void Feeder::Inside::failed(const Slot& slot, const std::string& why, ThreadTimes* its_times) {
-  if (slot.pending->failed(slot.number, why)) settle(slot.pending, its_times);
+  if (slot.builder->failed(slot.number, why)) settle(slot.builder, its_times);
 }
 
 // By the thread that brought the last sample.
-void Feeder::Inside::settle(const std::shared_ptr<Pending>& pending, ThreadTimes* its_times) {
-  if (pending->discarded()) return;
+void Feeder::Inside::settle(const std::shared_ptr<BatchBuilder>& builder, ThreadTimes* its_times) {
+  if (builder->discarded()) return;
   const Nanoseconds began = now_ns();
-  pending->settle(settings.on_error);
-  pending->batch.writable = decoder != nullptr || cache == nullptr;
-  sizes.note_batch(pending->filled());
+  builder->settle(settings.on_error);
+  builder->batch.writable = decoder != nullptr || cache == nullptr;
+  sizes.note_batch(builder->filled());
   const Nanoseconds now = now_ns();
   if (its_times != nullptr) its_times->skip_to(now);
   const std::lock_guard lock(mutex);
   settling += now - began;
-  pending->ready_since = now;
-  pending->ready = true;
-  if (ring.first() == pending) ready.notify_all();
+  builder->ready_since = now;
+  builder->ready = true;
+  if (window.first() == builder) ready.notify_all();
 }
 
 void Feeder::Inside::break_down(const std::string& why) {

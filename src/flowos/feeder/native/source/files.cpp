@@ -82,7 +82,7 @@ Files::~Files() = default;
 Opened Files::open(std::uint64_t sample) const {
   const Catalog::Extent& extent = catalog_->extent(sample);
   const Catalog::Kind kind = catalog_->kind();
-  const bool is_piece = kind == Catalog::Kind::tars || kind == Catalog::Kind::records;
+  const bool is_piece = kind == Catalog::Kind::tars || kind == Catalog::Kind::arrays;
   return is_piece ? open_piece(sample, extent) : open_whole(sample, extent);
 }
 
@@ -139,7 +139,7 @@ std::shared_ptr<const Descriptor> Files::open_shared(std::uint64_t sample,
 
 bool Files::look_at(std::uint64_t sample, int file) const {
   const Catalog::Kind kind = catalog_->kind();
-  if (kind != Catalog::Kind::tars && kind != Catalog::Kind::records) return true;
+  if (kind != Catalog::Kind::tars && kind != Catalog::Kind::arrays) return true;
   const std::uint32_t group = catalog_->extent(sample).group;
   const std::vector<Catalog::Stamp>& stamps = catalog_->stamps();
   if (group >= stamps.size() || stamps[group].path != catalog_->groups()[group]) return true;

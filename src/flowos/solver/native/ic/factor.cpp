@@ -13,8 +13,8 @@
 #include "matrix/matrix.h"
 #include "matrix/properties.h"
 #include "ordering/ordering.h"
+#include "simd/even_lanes.h"
 #include "simd/lanes_matrix.h"
-#include "simd/shared_lanes.h"
 
 namespace flowos::solve {
 namespace {

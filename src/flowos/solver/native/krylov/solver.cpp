@@ -79,8 +79,9 @@ double checked(std::span<const double> values, const char* name, std::int64_t ro
   if (std::isfinite(greatest)) return greatest;
   const auto first =
       std::ranges::find_if(values, [](double value) { return !std::isfinite(value); });
-  throw MatrixError(std::string(name) + "[" + std::to_string(first - values.begin()) +
-                    "] is not a finite number");
+  const char* bad = std::isnan(*first) ? "nan" : *first > 0 ? "inf" : "-inf";
+  throw MatrixError(std::string(name) + "[" + std::to_string(first - values.begin()) + "] is " +
+                    bad + ": expected finite numbers");
 }
 
 // The preconditioner of a matrix in T: one of two.
@@ -129,7 +130,7 @@ class Solving : public Base {
              const Callback& callback) override {
     const Clock::time_point begun = Clock::now();
     const double greatest = checked(b, "b", matrix_.rows, threads_);
-    checked(x, "x", matrix_.rows, threads_);
+    checked(x, "x0", matrix_.rows, threads_);
     const int exponent = side_exponent(greatest), shift = exponent - exponent_;
     std::vector<double> times;
     if (exponent != 0) b = times = scaled(b, exponent);

@@ -17,8 +17,8 @@
 #include "matrix/repeated_rows.h"
 #include "multigrid/aggregates.h"
 #include "ordering/ordering.h"
+#include "simd/even_lanes.h"
 #include "simd/lanes_matrix.h"
-#include "simd/shared_lanes.h"
 
 namespace flowos::solve {
 namespace {

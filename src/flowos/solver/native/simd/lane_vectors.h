@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "simd/even_lanes.h"
 #include "simd/lanes_matrix.h"
-#include "simd/shared_lanes.h"
 
 namespace flowos::solve {
 namespace {

@@ -1,4 +1,4 @@
-#include "simd/shared_lanes.h"
+#include "simd/even_lanes.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-"""The crew with more places than this machine has cores: many threads, random flows, many runs."""
+"""An executor of more places than this machine has cores: many threads, random flows and runs."""
 
 import random
 import sys
@@ -44,7 +44,7 @@ def _threads_take_turns_often() -> Iterator[None]:
     sys.setswitchinterval(usual)
 
 
-def crew_of(flow: Flow, fuse: Fuse = "chains") -> Executor:
+def executor_of(flow: Flow, fuse: Fuse = "chains") -> Executor:
     schedule = compile_flow(flow, fuse=fuse)
     halts = [Halt() for _ in range(PLACES)]
     lanes = ThreadLanes(schedule, halts)
@@ -76,27 +76,27 @@ def expected(flow: Flow, values: Sequence[int]) -> list[Any]:
 def test_many_threads_give_the_values_of_one(seed: int) -> None:
     tasks = [mix] if seed % 2 else [mix, mix, mix, broad, alone]
     flow = random_flow(seed, 300, tasks)
-    crew = crew_of(flow, "none" if seed % 3 else "chains")
+    executor = executor_of(flow, "none" if seed % 3 else "chains")
     try:
         for i in range(10):
-            assert crew.run([i, seed]) == expected(flow, [i, seed])
-        runs = [crew.start([i, seed]) for i in range(10)]
-        crew.help()
+            assert executor.run([i, seed]) == expected(flow, [i, seed])
+        runs = [executor.start([i, seed]) for i in range(10)]
+        executor.help()
         for i, run in enumerate(runs):
             assert isinstance(run, FlowRun)
-            assert crew.finish(run) == expected(flow, [i, seed])
+            assert executor.finish(run) == expected(flow, [i, seed])
     finally:
-        crew.end(fo.Cancelled, 5)
+        executor.end(fo.Cancelled, 5)
 
 
 def test_many_callers_on_many_places_all_get_their_values() -> None:
     flow = random_flow(99, 60, [mix, broad])
-    crew = crew_of(flow)
+    executor = executor_of(flow)
     wrong: list[object] = []
 
     def call(i: int) -> None:
         wanted = expected(flow, [i, i])
-        wrong.extend(got for _ in range(30) if (got := crew.run([i, i])) != wanted)
+        wrong.extend(got for _ in range(30) if (got := executor.run([i, i])) != wanted)
 
     callers = [threading.Thread(target=call, args=(i,)) for i in range(12)]
     for caller in callers:
@@ -105,16 +105,16 @@ def test_many_callers_on_many_places_all_get_their_values() -> None:
         caller.join(120)
     assert not any(caller.is_alive() for caller in callers)
     assert wrong == []
-    crew.end(fo.Cancelled, 5)
+    executor.end(fo.Cancelled, 5)
 
 
-def test_an_ended_crew_starts_nothing() -> None:
+def test_an_ended_executor_starts_nothing() -> None:
     for flow in (random_flow(1, 20, [mix]), fo.flow_output(mix(flow_input("a", fo.int64), 1))):
-        crew = crew_of(flow)
-        crew.end(fo.Cancelled, 1)
-        crew.end(fo.Cancelled, 1)
-        assert crew.start([1, 1]) is None
-        assert crew.run([1, 1]) is None
+        executor = executor_of(flow)
+        executor.end(fo.Cancelled, 1)
+        executor.end(fo.Cancelled, 1)
+        assert executor.start([1, 1]) is None
+        assert executor.run([1, 1]) is None
 
 
 def test_a_cancelled_run_is_no_matter_to_others() -> None:
@@ -126,18 +126,18 @@ def test_a_cancelled_run_is_no_matter_to_others() -> None:
         return x
 
     a = flow_input("a", fo.int64)
-    crew = crew_of(fo.flow_output(mix(wait(a), 1), mix(wait(a), 2)), "none")
-    first, second = crew.start([1]), crew.start([2])
+    executor = executor_of(fo.flow_output(mix(wait(a), 1), mix(wait(a), 2)), "none")
+    first, second = executor.start([1]), executor.start([2])
     assert first is not None
     assert second is not None
-    crew.help()
-    crew.cancel(first, fo.Cancelled("not wanted"))
+    executor.help()
+    executor.cancel(first, fo.Cancelled("not wanted"))
     gate.set()
     with pytest.raises(fo.Cancelled, match="not wanted"):
-        crew.finish(first)
-    assert crew.finish(second) == [63, 64]
-    crew.cancel(second, fo.Cancelled("too late"))
-    crew.end(fo.Cancelled, 5)
+        executor.finish(first)
+    assert executor.finish(second) == [63, 64]
+    executor.cancel(second, fo.Cancelled("too late"))
+    executor.end(fo.Cancelled, 5)
 
 
 def test_a_flow_of_a_hundred_thousand_tasks_compiles_and_runs() -> None:

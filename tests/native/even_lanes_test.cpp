@@ -1,6 +1,6 @@
 // Lanes with one value for all hold the matrix, whatever its order.
 
-#include "simd/shared_lanes.h"
+#include "simd/even_lanes.h"
 
 #include <array>
 #include <cstdint>
