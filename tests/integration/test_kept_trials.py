@@ -94,6 +94,21 @@ def test_what_fails_is_tried_each_time_so_that_what_is_mended_is_found(compiler:
     assert compiler.tried(kept)[0]["openmp"]
 
 
+def test_openmp_that_is_not_there_is_found_where_it_comes_to_be(compiler: Compiler) -> None:
+    """Clang without libomp is usual: each look would compile four programs for nothing."""
+    header = compiler.folder / "include/omp.h"
+    good = header.read_text()
+    header.unlink()
+    says = "fatal error: 'omp.h' file not found"
+    lacks = f'case "$*" in *-fopenmp*) [ -e {header} ] || {{ echo "{says}" >&2; exit 1; }};; esac'
+    compiler.write(f"{lacks}\n{compiler.path.read_text()}")
+    answer, kept, _ = compiler.tried()
+    assert (answer["fails"], answer["openmp"]) == ("", False)
+    assert not compiler.tried(kept)[2]
+    header.write_text(good)
+    assert compiler.tried(kept)[0]["openmp"]
+
+
 def test_it_is_tried_again_in_other_surroundings(
     compiler: Compiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -252,7 +252,7 @@ def test_a_wrong_call_of_the_spinning_program_is_one_clear_line(
 
 def test_planted_disturbers_are_marked() -> None:
     trust = str(ROOT / "benchmarks" / "trust.py")
-    words = [sys.executable, trust, "--trials", "1", "--units", "100"]
+    words = [sys.executable, trust, "--trials", "1", "--units", "50"]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300)
     rates = {r["kind"]: r for r in json.loads(done.stdout)["rates"]}
     assert rates.pop("quiet")["trials"] == rates.pop("storage, quiet")["trials"] == 1

@@ -13,7 +13,11 @@ OF_A_RUN = ("how-fast", "trust-a-number", "which-setting", "numbers-out")
 ON_A_CLUSTER = ("try-slurm",)
 """Run by tests/cluster/test_tutorial.py."""
 SHORTER = {
-    "measure": {"--minutes 0.3": "--minutes 0.05"},
+    "measure": {
+        "--minutes 0.3": "--minutes 0.05",
+        "measure -- sort": "measure --minutes 0.05 -- sort",
+        "compare --command": "compare --minutes 0.05 --command",
+    },
     "paper": {"--minutes 0.4": "--minutes 0.05"},
 }
 """Less time than the pages give: what is shown is the same."""

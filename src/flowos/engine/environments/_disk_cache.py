@@ -29,7 +29,7 @@ def keep(kind: str, key: str, value: object) -> None:
         handle, beside = tempfile.mkstemp(prefix=".", dir=file.parent)
         try:
             with os.fdopen(handle, "w") as text:
-                json.dump({"key": key, "value": value}, text)
+                text.write(json.dumps({"key": key, "value": value}))
             Path(beside).replace(file)
         except OSError:
             Path(beside).unlink(missing_ok=True)

@@ -317,7 +317,7 @@ def main() -> None:
             of_this_machine(asked.scratch), files=all_files(root), binaries=binaries(root)
         )
         answer.update(software(child))
-    json.dump(answer, sys.stdout)
+    sys.stdout.write(json.dumps(answer))
 
 
 if __name__ == "__main__":

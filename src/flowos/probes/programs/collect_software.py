@@ -25,6 +25,7 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -40,6 +41,8 @@ COMPILERS = (
     ("c", re.compile(r"(gcc|clang)(-\d+(\.\d+)*)?|icx|nvc|cc")),
     ("c++", re.compile(r"(g\+\+|clang\+\+)(-\d+(\.\d+)*)?|icpx|nvc\+\+|c\+\+")),
 )
+NOT_THERE = re.compile(r"omp\.h\b.*(not found|No such file)|(cannot|unable to) find\b.*-l\w*omp")
+"""What compilers say of OpenMP that is not installed, and not of one that is broken."""
 COMPILER_CACHES = ("ccache", "distcc", "sccache")
 STARTER_VERBS = ("run", "exec", "exec.hydra")
 MPI_COMPILER = re.compile(r"mpicc(?P<suffix>[.-][\w.]+)?|mpiicx|mpiicc")
@@ -59,13 +62,17 @@ TOOLS = (
     ("fio", ("fio",), "--version"),
     ("nbdkit", ("nbdkit",), "--version"),
     ("likwid-bench", ("likwid-bench",), "-v"),
-    ("chromium", ("chromium", "chromium-browser", "google-chrome"), "--version"),
     ("perf", ("perf",), "--version"),
     *((f"{name}_perf", (f"{name}_perf",), "-h") for name in NCCL_TESTS),
 )
-LINKED_TOOLS = ("xhpl", "xhpcg")
-"""Programs that say no version, and would start to measure."""
-NAMES = {*LINKED_TOOLS, *(each for _, called, _ in TOOLS for each in called)}
+LINKED_TOOLS = (
+    ("xhpl", ("xhpl",)),
+    ("xhpcg", ("xhpcg",)),
+    ("chromium", ("chromium", "chromium-browser", "google-chrome")),
+)
+"""Programs that are not started: they say no version and measure, or start twenty others to say it,
+and tidy up their user's folder."""
+NAMES = {each for _, called, *_ in (*TOOLS, *LINKED_TOOLS) for each in called}
 PYTHON_PACKAGES = ("torch", "numpy", "cupy")
 BLAS_FILE = re.compile(
     r"lib(openblas|blis|mkl_rt|scipy_openblas|nvpl_blas|armpl|flexiblas|satlas|tatlas|blas)"
@@ -143,9 +150,16 @@ def compiler(path: Path, language: str, folder: Path) -> tuple[dict[str, Any], l
     fails, took = (fails, []) if fails else builds(path, language, folder, flag)
     openmp = not fails
     if code == 0 and fails:
-        fails, took = builds(path, language, folder)[0], []
+        absent = NOT_THERE.search(fails)
+        fails, took = builds(path, language, folder)
+        took = [*took, *folders_of(took)] if absent and took else []
     entry = {"name": path.name, "path": str(path), "language": language}
     return dict(entry, says=says, fails=fails, openmp=openmp), took
+
+
+def folders_of(took: list[str]) -> list[str]:
+    """Where what is absent may appear: these change then."""
+    return sorted({*map(os.path.dirname, took), "/usr/local/include", "/usr/local/lib"})
 
 
 def builds(path: Path, language: str, folder: Path, flag: str = "") -> tuple[str, list[str]]:
@@ -256,25 +270,21 @@ def tool(name: str, path: str, *options: str) -> dict[str, Any]:
     return {"name": name, "path": path, "says": says, "fails": complaint(code, says)}
 
 
-def linked_tool(path: Path) -> dict[str, Any]:
+def linked_tool(name: str, path: str) -> dict[str, Any]:
     """A program that is looked at and not run: by the libraries that the loader finds for it."""
-    _, says = output_of("ldd", str(path))
+    _, says = output_of("ldd", path)
     lacks = ", ".join(re.findall(r"(\S+) => not found", says))
     fails = f"lacks {lacks}" if lacks else ""
-    return {"name": path.name, "path": str(path), "loads": says, "fails": fails}
+    return {"name": name, "path": path, "loads": says, "fails": fails}
 
 
-def tool_paths(paths: list[Path]) -> list[tuple[str, str, str]]:
+def tool_paths(paths: list[Path], tools: Sequence[Any]) -> list[tuple[str, ...]]:
+    """(name, path, options...) of each that is there: the first in PATH, of its first name."""
     first: dict[str, str] = {}
     for path in paths:
         first.setdefault(path.name, str(path))
-    calls = ((name, [first[c] for c in called if c in first], o) for name, called, o in TOOLS)
-    return [(name, there[0], option) for name, there, option in calls if there]
-
-
-def linked_tools(paths: list[Path]) -> list[Path]:
-    first = {path.name: path for path in reversed(paths)}
-    return [first[name] for name in LINKED_TOOLS if name in first]
+    calls = ((name, [first[c] for c in called if c in first], o) for name, called, *o in tools)
+    return [(name, there[0], *options) for name, there, options in calls if there]
 
 
 def python_tools(kept: KeptTrials) -> list[dict[str, Any]]:
@@ -361,8 +371,8 @@ def tried(deps: str, folder: Path, kept: KeptTrials) -> dict[str, Any]:
             "compilers": [at.submit(compiled, *each) for each in compiler_paths(there)],
             "libraries": [at.submit(multiplied, path) for path in library_paths(deps)],
             "mpis": [at.submit(with_mpi, *parts) for parts in mpi_parts(there)],
-            "tools": [at.submit(tool, *each) for each in tool_paths(there)]
-            + [at.submit(linked_tool, path) for path in linked_tools(there)],
+            "tools": [at.submit(tool, *each) for each in tool_paths(there, TOOLS)]
+            + [at.submit(linked_tool, *each) for each in tool_paths(there, LINKED_TOOLS)],
         }
         lists = {"tools": at.submit(python_tools, kept), "cuda": at.submit(cuda)}
         found = {name: [each.result() for each in part] for name, part in parts.items()}
@@ -377,7 +387,7 @@ def main() -> None:
     kept = KeptTrials(json.load(sys.stdin) if asked.kept else None)
     with tempfile.TemporaryDirectory(prefix="flowos-") as folder:
         answer = tried(asked.deps, Path(folder), kept)
-    json.dump(dict(answer, kept=kept.plain()) if asked.kept else answer, sys.stdout)
+    sys.stdout.write(json.dumps(dict(answer, kept=kept.plain()) if asked.kept else answer))
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ def main() -> None:
     count = ctypes.c_int()
     asked(cuda.cuInit(0), "cuInit")
     asked(cuda.cuDeviceGetCount(ctypes.byref(count)), "cuDeviceGetCount")
-    json.dump([device(cuda, number) for number in range(count.value)], sys.stdout)
+    sys.stdout.write(json.dumps([device(cuda, number) for number in range(count.value)]))
 
 
 if __name__ == "__main__":

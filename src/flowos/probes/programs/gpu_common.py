@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 try:
     import torch as torch
 except ImportError as failed:
-    json.dump({"cannot": f"PyTorch cannot be imported: {failed}"}, sys.stdout)
+    sys.stdout.write(json.dumps({"cannot": f"PyTorch cannot be imported: {failed}"}))
     sys.stdout.flush()
     sys.exit(77)
 
@@ -40,7 +40,7 @@ Call = Callable[[], Any]
 
 
 def cannot(reason: str, remedy: str = "") -> NoReturn:
-    json.dump({"cannot": reason, "remedy": remedy}, sys.stdout)
+    sys.stdout.write(json.dumps({"cannot": reason, "remedy": remedy}))
     sys.stdout.flush()
     sys.exit(CANNOT_MEASURE_HERE)
 

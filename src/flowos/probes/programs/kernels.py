@@ -31,7 +31,7 @@ Call = Callable[[], Any]
 
 
 def cannot(reason: str, remedy: str = "") -> NoReturn:
-    json.dump({"cannot": reason, "remedy": remedy}, sys.stdout)
+    sys.stdout.write(json.dumps({"cannot": reason, "remedy": remedy}))
     sys.stdout.flush()
     sys.exit(CANNOT_MEASURE_HERE)
 
@@ -222,7 +222,7 @@ def main() -> None:
     readings = list(measured(Library(options.device), options))
     if not readings:
         cannot("nothing of it could be measured within its time")
-    json.dump({"readings": readings}, sys.stdout)
+    sys.stdout.write(json.dumps({"readings": readings}))
 
 
 if __name__ == "__main__":

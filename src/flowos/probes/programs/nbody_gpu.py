@@ -109,7 +109,7 @@ def main() -> None:
     kinds = options.types.split(",")
     each = options.seconds / len(kinds)
     readings = [measured(device, kind, options.bodies, each) for kind in kinds]
-    json.dump({"readings": readings}, sys.stdout)
+    sys.stdout.write(json.dumps({"readings": readings}))
 
 
 if __name__ == "__main__":

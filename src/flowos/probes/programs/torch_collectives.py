@@ -141,7 +141,7 @@ def be_rank(options: argparse.Namespace) -> None:
         for reading in readings_of(kind, size, options.ranks, rank.times(kind, size, each))
     ]
     if options.rank == 0:
-        json.dump({"readings": found}, sys.stdout)
+        sys.stdout.write(json.dumps({"readings": found}))
         sys.stdout.flush()
     distributed.destroy_process_group()
 

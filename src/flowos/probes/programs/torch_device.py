@@ -273,7 +273,7 @@ def main() -> None:
     readings = list(MEASURES[options.measure](device, options))
     if not readings:
         cannot("nothing of it could be measured within its time")
-    json.dump({"readings": readings}, sys.stdout)
+    sys.stdout.write(json.dumps({"readings": readings}))
 
 
 if __name__ == "__main__":

@@ -246,7 +246,7 @@ def measured(options: argparse.Namespace, words: list[str], links: NodeLinks) ->
             mean = sum(sizes) / len(sizes)
             readings += readings_of(loader, found, mean, notes, links.count)
     if links.number == 0:
-        json.dump({"readings": readings}, sys.stdout)
+        sys.stdout.write(json.dumps({"readings": readings}))
 
 
 def has_feed() -> bool:
@@ -271,7 +271,7 @@ def main(given: list[str] | None = None) -> int:
         import PIL.Image  # noqa: F401
     except ImportError:
         reason = f"{sys.executable}, which has PyTorch, has no Pillow for the images"
-        json.dump({"cannot": reason, "remedy": "pip install pillow"}, sys.stdout)
+        sys.stdout.write(json.dumps({"cannot": reason, "remedy": "pip install pillow"}))
         return CANNOT_MEASURE_HERE
     try:
         measured(options, words, linked(options.nodes, Path(options.folder, "flowos-nodes.json")))
