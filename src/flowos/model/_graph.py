@@ -27,6 +27,7 @@ from flowos.model._wiring import (
     flat,
     is_name,
     known_sizes,
+    not_a_port,
     refuse_equal_names,
     refuse_inner,
     unused_name,
@@ -341,9 +342,8 @@ def flow_output(*ports: Any, name: str = "flow") -> "Flow":
     outputs = tuple(flat(ports))
     if not outputs:
         raise WiringError("flow_output: give at least one port")
-    for given in outputs:
-        if not isinstance(given, Port):
-            raise WiringError(f"flow_output: expected ports, given {brief_repr(given)}")
+    for given in (each for each in outputs if not isinstance(each, Port)):
+        raise WiringError(not_a_port(given, given.inputs if isinstance(given, Task) else None))
     calls, inputs = _reach(outputs)
     refuse_equal_names(port.spec.name for port in inputs)
     inside = frozenset().union(*(flow.nodes for c in calls for flow in _inner(c.task.body)))

@@ -24,6 +24,15 @@ def is_name(given: object) -> bool:
     return isinstance(given, str) and given != ""
 
 
+def not_a_port(given: object, inputs: Sequence[PortSpec] | None) -> str:
+    """What is said of an output of a flow that is none. inputs: of a task that was not called."""
+    says = f"flow_output: expected ports, given {brief_repr(given)}"
+    if inputs is None:
+        return says
+    ports = ", ".join(f"fo.flow_input({each.name!r}, ...)" for each in inputs)
+    return f"{says}; call it with ports, such as ({ports})"
+
+
 def check_ports(task: str, inputs: Sequence[PortSpec], outputs: Sequence[PortSpec]) -> None:
     """Raises WiringError for a port without name or type, duplicate names, or a missing output."""
     _check_specs(f"task {task!r}", "input", inputs)

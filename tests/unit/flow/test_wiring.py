@@ -127,6 +127,13 @@ def test_a_flow_without_ports_is_refused(ports: tuple[object, ...], words: str) 
     assert words in str(caught.value)
 
 
+def test_of_a_task_that_was_not_called_it_is_said_how() -> None:
+    with pytest.raises(WiringError) as caught:
+        flow_output(add)
+    ports = "(fo.flow_input('x', ...), fo.flow_input('y', ...))"
+    assert str(caught.value).endswith(f" (Task); call it with ports, such as {ports}")
+
+
 @pytest.mark.parametrize(
     ("name", "type_", "words"),
     [
