@@ -75,13 +75,12 @@ def test_what_is_cached_is_counted_once(data: Path, cache: Path) -> None:
         list(feed.epoch(1))
     stats = feed.stats()
     by_name = {stage.name: stage for stage in stats.stages}
-    early, fetch = by_name["list"], by_name["fetch"]
-    late = 100 - early.samples  # on a busy machine some are asked for before they are read early
-    assert stats.source_bytes == size
-    assert by_name["cache_write"].samples <= late
+    early, late, fetch = (by_name[name] for name in ("list", "cache_write", "fetch"))
+    # What is read while a folder is listed is cached then; on a busy machine that is not all.
+    assert stats.source_bytes == early.bytes + late.bytes == size
     assert by_name["hand_over"].samples == 200
-    assert fetch.samples == stats.cache_samples + late
-    assert fetch.bytes == stats.cache_bytes + size - early.bytes
+    assert fetch.samples == stats.cache_samples + late.samples
+    assert fetch.bytes == stats.cache_bytes + late.bytes
 
 
 def test_a_slow_decode_function_binds(data: Path) -> None:
