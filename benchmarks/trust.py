@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from flowos import engine
-from flowos.engine.local._state import cpu_cgroups
+from flowos.engine.local._cgroups import cpu_cgroups
 from flowos.model import Case, Design, Exited, Launch, Outcome, Sample, Unmeasured
 from flowos.operations._facts import facts
 from flowos.plan import assess_trust, next_round, summarize, wilson

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from flowos.engine import Look, state_between
-from flowos.engine.local._state import cpu_cgroups, look
+from flowos.engine.local._cgroups import cpu_cgroups
+from flowos.engine.local._state import look
 from flowos.model import Exited, Facts, Outcome, Unmeasured, Usage
 from flowos.operations._facts import facts
 from flowos.probes import state

@@ -7,15 +7,18 @@ runtimes that were tried, FUSE servers, answers of its MPI) is state of that obj
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, Unpack
+from typing import TYPE_CHECKING, Protocol
 
-from flowos.engine._device_hold import BoardHold, DeviceHold, WantedBoard
-from flowos.engine._ledger import ResourceLedger, Resources
-from flowos.engine._look import Look
-from flowos.engine._ready import Ready
-from flowos.engine.launch._prepared import LaunchKeywords, PreparedLaunch, Stdin
-from flowos.engine.launch._running import RunningProcess
-from flowos.model import Environment, Facts, Launch, Outcome, Pairs, Usage
+if TYPE_CHECKING:  # whoever runs a flow loads this file, and needs few of these
+    from typing import Unpack
+
+    from flowos.engine._device_hold import BoardHold, DeviceHold, WantedBoard
+    from flowos.engine._ledger import ResourceLedger, Resources
+    from flowos.engine._look import Look
+    from flowos.engine._ready import Ready
+    from flowos.engine.launch._prepared import LaunchKeywords, PreparedLaunch, Stdin
+    from flowos.engine.launch._running import RunningProcess
+    from flowos.model import Environment, Facts, Launch, Outcome, Pairs, Usage
 
 
 class Node(Protocol):
@@ -48,7 +51,7 @@ class Node(Protocol):
         """That it is connected to, as its cluster calls it; "" where that is not known."""
         ...
 
-    def used(self) -> Usage | None:
+    def used(self) -> "Usage | None":
         """What launches have used there; None of this machine, which all slices share."""
         ...
 
@@ -65,27 +68,27 @@ class Node(Protocol):
         ...
 
     @property
-    def ledger(self) -> ResourceLedger: ...
+    def ledger(self) -> "ResourceLedger": ...
 
-    def resources(self) -> Resources:
+    def resources(self) -> "Resources":
         """What it lets us use now: cpuset and cgroup may have changed since the last time."""
         ...
 
-    def hold_devices(self, needed: Mapping[str, int]) -> DeviceHold:
+    def hold_devices(self, needed: Mapping[str, int]) -> "DeviceHold":
         """Have devices for a slice, as many as it needs of each name, that no other program has.
 
         Those that there are, `resources` says then; what is missing, the hold says why.
         """
         ...
 
-    def hold_boards(self, wanted: Sequence[WantedBoard]) -> BoardHold:
+    def hold_boards(self, wanted: "Sequence[WantedBoard]") -> "BoardHold":
         """Have boards for a slice, each loaded with the bitstream of its task.
 
         A port that is of no board which can be loaded is taken to lead to one that is.
         """
         ...
 
-    def facts(self, *, only: Collection[str] | None = None) -> Facts:
+    def facts(self, *, only: Collection[str] | None = None) -> "Facts":
         """What it has for entering images, and which runtimes were found to work.
 
         only: names of runtimes; others are not tried for this.
@@ -96,15 +99,15 @@ class Node(Protocol):
         """The CDI names of its GPUs; none where no spec lists them."""
         ...
 
-    def ready(self, env: Environment) -> Ready:
+    def ready(self, env: "Environment") -> "Ready":
         """See to it that launches in `env` can start. Raises EnvironmentRefused if they cannot."""
         ...
 
-    def variables(self, env: Environment, task: Pairs = (), *, inherit: bool = True) -> Pairs:
+    def variables(self, env: "Environment", task: "Pairs" = (), *, inherit: bool = True) -> "Pairs":
         """All variables of a launch in `env`; of two of one name the later one counts."""
         ...
 
-    def prepare(self, launch: Launch, **options: Unpack[LaunchKeywords]) -> PreparedLaunch:
+    def prepare(self, launch: "Launch", **options: "Unpack[LaunchKeywords]") -> "PreparedLaunch":
         """Check the launch and make its run folder.
 
         Its `nodes`: this one is the first, all others are neighbours.
@@ -115,19 +118,19 @@ class Node(Protocol):
         ...
 
     def start(
-        self, launch: Launch, *, stdin: Stdin = None, **options: Unpack[LaunchKeywords]
-    ) -> RunningProcess:
+        self, launch: "Launch", *, stdin: "Stdin" = None, **options: "Unpack[LaunchKeywords]"
+    ) -> "RunningProcess":
         """Start a launch and return at once. Raises what `prepare` does."""
         ...
 
     def run(
-        self, launch: Launch, *, stdin: Stdin = None, **options: Unpack[LaunchKeywords]
-    ) -> Outcome:
+        self, launch: "Launch", *, stdin: "Stdin" = None, **options: "Unpack[LaunchKeywords]"
+    ) -> "Outcome":
         """Start a launch and wait for its end; an interrupt ends it too. Raises as `prepare`."""
         ...
 
     def check_mpi(
-        self, env: Environment, launcher: str, mpirun: str = "", variables: Pairs = ()
+        self, env: "Environment", launcher: str, mpirun: str = "", variables: "Pairs" = ()
     ) -> None:
         """Raises EnvironmentRefused if the MPI of the node does not fit that of the image.
 
@@ -159,6 +162,6 @@ class Node(Protocol):
         """What was copied for it, as a person should know."""
         ...
 
-    def look(self, storage: Path | None = None) -> Look:
+    def look(self, storage: Path | None = None) -> "Look":
         """Counters of the machine's state. storage: a folder on the disk to be counted."""
         ...

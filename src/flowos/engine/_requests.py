@@ -5,7 +5,6 @@ also on a network file system: a program elsewhere finds no reader.
 """
 
 import os
-import secrets
 import select
 import threading
 import time
@@ -92,7 +91,7 @@ def request(fifo: Path, verb: str, *words: str, seconds: float) -> str | None:
 
     Raises OSError if no program listens.
     """
-    token = secrets.token_hex(4)
+    token = os.urandom(4).hex()
     place = _answer_of(fifo, token)
     fd = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:

@@ -1,7 +1,6 @@
 """Paths as they are given; several files written completely, or none."""
 
 import os
-import secrets
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -34,7 +33,7 @@ def write_together(folder: Path, texts: Mapping[str, str]) -> tuple[Path, ...]:
     they were if one cannot be written. Raises OSError then.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    mark = secrets.token_hex(4)
+    mark = os.urandom(4).hex()
     aside = {folder / f".{name}.{mark}": folder / name for name in texts}
     try:
         for file, text in zip(aside, texts.values(), strict=True):
@@ -56,7 +55,7 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
     """
     special = path.exists() and not path.is_file()
     target = path if special else path.resolve()
-    part = target if special else target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    part = target if special else target.with_name(f".{target.name}.{os.urandom(4).hex()}")
     try:
         with part.open("wb") as file:
             yield file

@@ -18,10 +18,10 @@ from typing import (
 from flowos.engine import Emit, Slice, SliceOptions, Workers, here, open_slice, remedy_of
 from flowos.model import Flow, OnProgress, Port, SliceRefused, brief_repr, flow_output
 from flowos.operations._answers import answer
+from flowos.operations._fpgas import know_fpgas
 from flowos.operations._process_record import listen
 from flowos.operations._slice_options import DEFAULTS, SliceKeywords, options_of
 from flowos.operations.environment import Word
-from flowos.operations.settings_file import know_fpgas
 
 if TYPE_CHECKING:  # a slice without a pool loads none of it
     from flowos.engine import FlowSlice, HeldSlice, OnHoldEvent, Provider

@@ -11,11 +11,9 @@ from stat import S_ISREG
 
 from flowos._user_folders import HomeFolderError, config_folder
 from flowos.model import (
-    Flow,
     Settings,
     SettingsError,
     SettingsLayer,
-    Task,
     file_layer,
     merged,
     options_layer,
@@ -90,25 +88,6 @@ def _text(file: Path) -> str:
         raise SettingsError(f"{file}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise SettingsError(f"{file}: it is no UTF-8 text (byte {error.start})") from error
-
-
-def know_fpgas(flow: Flow | None = None) -> None:
-    """Slices on this machine may need those of the settings. Raises SettingsError for a mistake.
-
-    flow: the settings are read only if one of its tasks needs devices, or is in Verilog.
-    """
-    from flowos.engine import here  # most commands need no settings of devices
-    from flowos.plan import tasks_within
-
-    tasks = () if flow is None else tasks_within(flow)
-    if flow is None or any(map(_may_need_fpgas, tasks)):
-        here().know_fpgas(load_settings().fpgas)
-
-
-def _may_need_fpgas(task: Task) -> bool:
-    bodies = getattr(task.body, "bodies", (task.body,))
-    in_verilog = any(getattr(body, "engine", "") == "hdl" for body in bodies)
-    return in_verilog or any(each.devices for each in task.needs.choices)
 
 
 def _own_file() -> tuple[Path, ...]:

@@ -3,8 +3,12 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from flowos.model import Flow, Needs, Task, Topology
+from flowos.model import Flow, Needs, Task
+
+if TYPE_CHECKING:
+    from flowos.model import Topology
 
 
 def devices_needed(flow: Flow, choice: int = 0) -> dict[str, int]:
@@ -53,7 +57,7 @@ def lacking_time(needs: Needs, left_seconds: float) -> str:
 
 
 def nodes_by_switch(
-    nodes: Sequence[str], count: int, topology: Topology, switches: Mapping[str, str]
+    nodes: Sequence[str], count: int, topology: "Topology", switches: Mapping[str, str]
 ) -> tuple[str, ...]:
     """So many of these nodes: on one switch, on few (pack), or on many (spread).
 
@@ -83,7 +87,7 @@ def _packed(largest: Sequence[list[str]], count: int) -> list[str]:
     return [*largest[0], *_packed(largest[1:], count - len(largest[0]))]
 
 
-def topology_notes(topology: Topology, nodes: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+def topology_notes(topology: "Topology", nodes: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     """What came of what was asked for. nodes: with their switches, "" of one that is not known."""
     if not topology:
         return ()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
 
-from flowos.engine.local._state import cpu_cgroups
+from flowos.engine.local._cgroups import cpu_cgroups, text_of
 from flowos.model import CUDA
 
 
@@ -51,17 +51,10 @@ def _is_gpu(word: str, count: int) -> bool:
 def _quotas(root: Path) -> Iterator[float]:
     """In processors: of our cgroup and of those above it, as both versions write them."""
     for folder in cpu_cgroups(root):
-        words = _read(folder / "cpu.max").split()
-        words = words or [_read(folder / f"cpu.cfs_{name}_us").strip() for name in _OLD]
+        words = text_of(folder / "cpu.max").split()
+        words = words or [text_of(folder / f"cpu.cfs_{name}_us").strip() for name in _OLD]
         if len(words) == 2 and words[0].isdigit() and words[1].isdigit():
             yield int(words[0]) / int(words[1])
 
 
 _OLD = ("quota", "period")
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text()
-    except OSError:
-        return ""

@@ -3,9 +3,10 @@
 import re
 import resource
 import time
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from flowos.engine._look import Look, tick_seconds
+from flowos.engine.local._cgroups import cgroups_v2, cpu_cgroups, text_of
 from flowos.engine.local._state_disk import traffic
 from flowos.engine.local._state_power import celsius, energy, throttles
 
@@ -42,7 +43,7 @@ def _our_cpu_seconds() -> float:
 
 def _cpu_times(stat: Path) -> tuple[float | None, float | None, float | None]:
     """Busy, idle and stolen seconds of all cpus."""
-    words = (_text(stat).splitlines() or [""])[0].split()
+    words = (text_of(stat).splitlines() or [""])[0].split()
     if words[:1] != ["cpu"] or len(words) <= 1 + _STEAL:
         return None, None, None
     seconds = [int(word) * tick_seconds() for word in words[1:]]
@@ -50,7 +51,7 @@ def _cpu_times(stat: Path) -> tuple[float | None, float | None, float | None]:
 
 
 def _load(loadavg: Path) -> float | None:
-    words = _text(loadavg).split()
+    words = text_of(loadavg).split()
     return float(words[0]) if words else None
 
 
@@ -59,7 +60,7 @@ def _throttled_seconds(root: Path) -> float | None:
     found = [
         seconds
         for folder in cpu_cgroups(root)
-        if (seconds := _throttled_in(_text(folder / "cpu.stat"))) is not None
+        if (seconds := _throttled_in(text_of(folder / "cpu.stat"))) is not None
     ]
     return sum(found) if found else None
 
@@ -71,17 +72,10 @@ def _stalled_seconds(root: Path, what: str) -> float | None:
     """
     files = (root / "proc/pressure" / what, *(g / f"{what}.pressure" for g in cgroups_v2(root)))
     for file in files:
-        found = re.search(r"(?m)^some .*\btotal=(\d+)", _text(file))
+        found = re.search(r"(?m)^some .*\btotal=(\d+)", text_of(file))
         if found:
             return int(found[1]) * 1e-6
     return None
-
-
-def cgroups_v2(root: Path) -> list[Path]:
-    """Our cgroup of the unified hierarchy and its ancestors, from the top."""
-    tops = [path for _, path in _cgroup_mounts(root).get("cgroup2", [])]
-    ours = (folder for folder in cpu_cgroups(root) if any(map(folder.is_relative_to, tops)))
-    return sorted(dict.fromkeys(ours), key=lambda folder: len(folder.parts))
 
 
 def _throttled_in(cpu_stat: str) -> float | None:
@@ -92,38 +86,3 @@ def _throttled_in(cpu_stat: str) -> float | None:
     if "throttled_time" in fields:
         return int(fields["throttled_time"]) * 1e-9
     return None
-
-
-def cpu_cgroups(root: Path) -> list[Path]:
-    """Our cgroup and its ancestors, in every mounted hierarchy that may hold a cpu quota."""
-    folders: list[Path] = []
-    mounts = _cgroup_mounts(root)
-    for line in _text(root / "proc/self/cgroup").splitlines():
-        number, controllers, path = line.split(":", 2)
-        kind = "cgroup2" if number == "0" else "cgroup"
-        if kind == "cgroup" and "cpu" not in controllers.split(","):
-            continue
-        for top, mount in mounts.get(kind, ()):
-            below = PurePath(path).relative_to(top) if PurePath(path).is_relative_to(top) else None
-            here = mount / (below or "")
-            folders += (here, *(up for up in here.parents if up.is_relative_to(mount)))
-    return folders
-
-
-def _cgroup_mounts(root: Path) -> dict[str, list[tuple[str, Path]]]:
-    """Which cgroup is mounted where: cgroup2, and cgroup (v1) with the controller cpu."""
-    mounts: dict[str, list[tuple[str, Path]]] = {}
-    for line in _text(root / "proc/self/mountinfo").splitlines():
-        left, _, right = line.partition(" - ")
-        kind, _, options = [*right.split(), "", "", ""][:3]
-        if kind == "cgroup2" or (kind == "cgroup" and "cpu" in options.split(",")):
-            top, mount = left.split()[3:5]
-            mounts.setdefault(kind, []).append((top, root / mount.lstrip("/")))
-    return mounts
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text()
-    except OSError:
-        return ""
