@@ -12,14 +12,16 @@ import pickle
 import select
 import signal
 import socket
-import ssl
 import struct
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import ssl  # 10 ms, for what TLS needs alone
 
 HEAD = struct.Struct("<BHQ")
 """Of a frame: its kind, how many files follow, bytes of the body; then the bytes of each file."""
@@ -55,11 +57,13 @@ def ignore_output(stream: int, data: bytes) -> None:
     """Default callback: does nothing."""
 
 
-def context_of(pem: str, *, server: bool) -> ssl.SSLContext:
+def context_of(pem: str, *, server: bool) -> "ssl.SSLContext":
     """TLS between holders of this file: both ends show the certificate in it, and trust no other.
 
     pem: path of a file with a certificate and its key.
     """
+    import ssl
+
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_REQUIRED
@@ -79,7 +83,9 @@ class TlsStream:
     it is gone, whatever the network calls that (ETIMEDOUT is no TimeoutError here).
     """
 
-    def __init__(self, sock: socket.socket, context: ssl.SSLContext, *, server: bool) -> None:
+    def __init__(self, sock: socket.socket, context: "ssl.SSLContext", *, server: bool) -> None:
+        import ssl
+
         self.sock = sock
         self._came, self._goes = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._came, self._goes, server_side=server)
@@ -92,6 +98,8 @@ class TlsStream:
         sock.settimeout(None)
 
     def _shake_hands(self) -> None:
+        import ssl
+
         seconds = self.sock.gettimeout()
         until = time.monotonic() + (math.inf if seconds is None else seconds)
         while True:
@@ -142,9 +150,11 @@ class TlsStream:
         """None while the rest of a record is on its way."""
         try:
             return self._tls.read(len(view), view)  # type: ignore[return-value]
-        except ssl.SSLWantReadError:
-            return None
-        except ssl.SSLError as error:
+        except OSError as error:
+            import ssl
+
+            if isinstance(error, ssl.SSLWantReadError):
+                return None
             raise ConnectionResetError(str(error)) from error
 
     def meet_awake(self) -> None:
