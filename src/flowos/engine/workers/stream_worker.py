@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 HEAD = struct.Struct("<BHQ")
 """Of a frame: its kind, how many files follow, bytes of the body; then the bytes of each file."""
 MESSAGE, STDOUT, STDERR = range(3)
-BUFFER_BYTES = 1 << 17
-RECORD_BYTES = 1 << 14
+BUFFER_BYTES, RECORD_BYTES = 1 << 17, 1 << 14
 AWAKE_SECONDS = 2e-4
 """How long a reader looks for a message before it sleeps: a hop with TLS takes about 80 us."""
 HUGE_PAGE_BYTES = 1 << 21
@@ -86,7 +85,7 @@ class TlsStream:
     def __init__(self, sock: socket.socket, context: "ssl.SSLContext", *, server: bool) -> None:
         import ssl
 
-        self.sock = sock
+        self.sock, self._unready = sock, ssl.SSLWantReadError
         self._came, self._goes = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._came, self._goes, server_side=server)
         self._chunk = memoryview(bytearray(BUFFER_BYTES))
@@ -98,20 +97,18 @@ class TlsStream:
         sock.settimeout(None)
 
     def _shake_hands(self) -> None:
-        import ssl
-
         seconds = self.sock.gettimeout()
         until = time.monotonic() + (math.inf if seconds is None else seconds)
         while True:
             try:
                 self._tls.do_handshake()
-            except ssl.SSLWantReadError:
+            except self._unready:
                 self._flush()
                 if seconds is not None:
                     self.sock.settimeout(max(1e-3, until - time.monotonic()))
                 if not self._take_in():
                     raise ConnectionResetError("the other end left the handshake") from None
-            except ssl.SSLError:
+            except OSError:
                 self._flush()  # it says why
                 raise
             else:
@@ -150,11 +147,9 @@ class TlsStream:
         """None while the rest of a record is on its way."""
         try:
             return self._tls.read(len(view), view)  # type: ignore[return-value]
+        except self._unready:
+            return None
         except OSError as error:
-            import ssl
-
-            if isinstance(error, ssl.SSLWantReadError):
-                return None
             raise ConnectionResetError(str(error)) from error
 
     def meet_awake(self) -> None:
