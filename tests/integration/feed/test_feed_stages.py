@@ -83,6 +83,27 @@ def test_what_is_cached_is_counted_once(data: Path, cache: Path) -> None:
     assert fetch.bytes == stats.cache_bytes + late.bytes
 
 
+def test_a_quick_function_gets_several_samples_at_once_each_is_right_and_counted(
+    data: Path,
+) -> None:
+    def decode(sample: memoryview) -> int:
+        if len(sample) % 7 == 0:
+            raise ValueError("seven")
+        return len(sample)
+
+    sizes = [len(file.read_bytes()) for file in sorted(data.rglob("*.jpg"))]
+    good = [size for size in sizes if size % 7]
+    assert 0 < len(good) < len(sizes)
+    options: dict[str, Any] = {"shuffle": False, "on_error": "skip", "max_skipped": 1000}
+    with fo.Feed(data, batch_size=50, decode=decode, threads=1, **options) as feed:
+        for epoch in range(3):
+            batches = [values for values, _ in feed.epoch(epoch)]
+            assert [value for values in batches for value in values] == good
+        assert feed._decoding._samples_at_once() > 1
+        found = feed.stats().stage("decode")
+    assert (found.samples, found.bytes) == (3 * len(good), 3 * sum(good))
+
+
 def test_a_slow_decode_function_binds(data: Path) -> None:
     def decode(_: memoryview) -> int:
         time.sleep(0.004)
