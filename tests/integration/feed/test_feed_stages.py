@@ -99,6 +99,7 @@ def test_a_quick_function_gets_several_samples_at_once_each_is_right_and_counted
         for epoch in range(3):
             batches = [values for values, _ in feed.epoch(epoch)]
             assert [value for values in batches for value in values] == good
+        assert feed._decoding is not None
         assert feed._decoding._samples_at_once() > 1
         found = feed.stats().stage("decode")
     assert (found.samples, found.bytes) == (3 * len(good), 3 * sum(good))
