@@ -99,9 +99,7 @@ FAULTS: dict[str, tuple[Callable[[Box], int], str, str]] = {
     "srun is killed": (
         lambda box: killed(box, "srun --no-kill"),
         "failed",
-        # Which of the two, the hold or the worker, is known to have ended first is open.
-        r"^failed (SliceFreed item \d: the slice has ended: |WorkerLost item \d: .*; )"
-        r"its srun was killed",
+        r"^failed SliceFreed item \d: the slice has ended: its srun was killed",
     ),
     "Slurm needs the nodes": (preempt, "event ended", "its job was cancelled due to preemption"),
 }

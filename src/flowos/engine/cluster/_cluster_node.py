@@ -95,6 +95,7 @@ class ClusterNode:
         if self.folders.lost:
             return f"; node {self.name} is lost"
         if (why := self.allocation.ended(ending_seconds)) is not None:
+            self._nodes.said_over.wait(_TOLD_SECONDS)
             return f"; {why}"
         if why := self._silence():
             self._lose(f"no way to its {self._daemon()[0]}: {why}")
@@ -119,6 +120,10 @@ class ClusterNode:
         telling = threading.Thread(target=self.allocation.lose, args=(self.name, why), daemon=True)
         telling.start()
         telling.join(_TOLD_SECONDS)
+
+    def say_over(self) -> None:
+        """Its job is, and the provider has said so."""
+        self._nodes.said_over.set()
 
     def close(self) -> None:
         """It was given back."""
@@ -231,6 +236,8 @@ class JobNodes:
         self.copies = SharedCopies(partial(made, base))
         self.watch = NodeWatch(self.busy)
         self.staged = StagedFiles(base.parents[1], self.copies)
+        self.said_over = threading.Event()
+        """The provider has said that the job is over: it does before what ran there does."""
         self._lock = threading.Lock()
         self._nodes: dict[str, ClusterNode] = {}
 

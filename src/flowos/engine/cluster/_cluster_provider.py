@@ -167,6 +167,7 @@ class ClusterProvider:
                 lost(node.name, why)
             if not others:
                 self._leases.end(held, why)
+            nodes[0].say_over()
 
         allocation.watch(lost, over)
 
