@@ -85,7 +85,9 @@ class TaskFiles:
 
     def as_inside(self, stage: Stage, values: Sequence[object]) -> Sequence[object]:
         """What the stage takes. ValueRefused for a file that is not to be seen there."""
-        holders = self._inputs.get(stage.number, ())
+        holders = self._inputs.get(stage.number)
+        if not holders:
+            return values
         mine = [each for each in holders if each[0] < len(stage.inputs)]
         return _renamed(mine, values, self._inside) if mine else values
 

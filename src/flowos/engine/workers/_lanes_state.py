@@ -38,6 +38,7 @@ class LanesState:
         if start.around.in_image:
             meet_old_names()
         node = start.around.node
+        self._sent_once = not node.is_here
         self.keep_bytes = min(node.ledger.whole.memory_bytes // _KEPT_SHARE // count, _KEPT_BYTES)
         self.process = os.getpid()
         self.closed = False
@@ -59,7 +60,7 @@ class LanesState:
             )
             if not self.files.may_move(stage):
                 self._constants[stage.number] = constants
-        return self._pack(values, once=not self.start.around.node.is_here) + constants
+        return self._pack(values, once=self._sent_once) + constants
 
     def _pack(self, values: Values, *, once: bool = False) -> list[Any]:
         return pack(values, self._parcel, self._take, self._pool, once=once)

@@ -29,7 +29,7 @@ from flowos.engine.workers._worker_failures import (
     output_unreadable,
     over_limit,
 )
-from flowos.engine.workers._worker_process import WorkerProcess
+from flowos.engine.workers._worker_process import Times, WorkerProcess
 from flowos.engine.workers._worker_start import KILL_SECONDS, Start, how_gone, start_worker
 from flowos.model import (
     Cancelled,
@@ -109,7 +109,7 @@ class ProcessLane:
     def run_rows(
         self, stage: Stage, rows: Sequence[Values], results: list[Values | None]
     ) -> RowTimes:
-        return self._run([stage] * len(rows), rows, results, BATCH_SECONDS)
+        return RowTimes(*self._run([stage] * len(rows), rows, results, BATCH_SECONDS))
 
     def bind(self, cores: Sequence[int], devices: DeviceNumbers) -> None:
         self._bound = tuple(cores), device_variables({"": devices})
@@ -174,7 +174,7 @@ class ProcessLane:
         values: Sequence[Values],
         results: list[Values | None],
         seconds: float | None,
-    ) -> RowTimes:
+    ) -> Times:
         with self._busy:
             self._begin()
             try:
@@ -200,7 +200,7 @@ class ProcessLane:
         results: list[Values | None],
         seconds: float | None,
         again: bool = True,
-    ) -> tuple[list[list[Any]], Sequence[Any], RowTimes]:
+    ) -> tuple[list[list[Any]], Sequence[Any], Times]:
         """What the stages gave; (place, step, kind, ...) of the next one, if it failed; times."""
         limit = self._state.program.limits.get(stages[0].number)
         try:

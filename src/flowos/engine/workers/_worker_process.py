@@ -13,7 +13,6 @@ from importlib.util import find_spec
 from types import CodeType
 from typing import Any
 
-from flowos.engine.flow._lanes import RowTimes
 from flowos.engine.launch._running import RunningProcess
 from flowos.engine.workers._blobs import Blob, Packed
 from flowos.engine.workers._functions import dumps
@@ -29,6 +28,9 @@ owners = itertools.count(1)
 """Numbers of those that fill memory files, this process and its workers."""
 OWNER_SHIFT = 40
 """A memory file's number, shifted right by this, is the number of the process that fills it."""
+
+Times = tuple[float, float, float]
+"""What a `RowTimes` is made of."""
 
 _MODULES = (
     ("flowos.model", "_ports"),
@@ -186,7 +188,7 @@ class WorkerProcess:
         batch: Sequence[tuple[int, Sequence[Any]]],
         seconds: float | None,
         limit: float | None = None,
-    ) -> tuple[list[list[Any]], Sequence[Any], RowTimes]:
+    ) -> tuple[list[list[Any]], Sequence[Any], Times]:
         """Results, plain or packed; what the worker said of the stage that then failed; times.
 
         seconds: fewer results come where this is over before the last stage. Raises TimeoutError if
@@ -199,14 +201,15 @@ class WorkerProcess:
         for number, values in batch:
             row = [self._wired(v, places, files, sent) if type(v) is Packed else v for v in values]
             rows.append((number, row))
-        returned = [self._returned.popleft() for _ in range(len(self._returned))]
+        back = self._returned
+        returned = [back.popleft() for _ in range(len(back))] if back else ()
         self._progress[0] = 0
         self._runs += 1
         self._channel.send(("run", returned, files, rows, seconds), sent)
         (gone, file, results, failed, times), fds = self._channel.receive(limit)
         for number in gone:
             self._let_go(number)
-        return self._results(fds, file, results), failed, RowTimes(*times)
+        return self._results(fds, file, results), failed, times
 
     def _wired(
         self,

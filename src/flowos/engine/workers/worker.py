@@ -213,7 +213,7 @@ class Worker:
     def _run(
         self,
         fds: list[Any],
-        returned: list[int],
+        returned: Sequence[int],
         files: list[tuple[int, int]],
         batch: list[Any],
         seconds: float | None,
@@ -229,10 +229,11 @@ class Worker:
         parcel = self.pool.parcel()
         results: list[list[Any]] = []
         worked, began = time.thread_time(), time.perf_counter()
-        failed, before = self._run_stages(parcel, batch, results, seconds)
+        until = began + (sys.maxsize if seconds is None else seconds)
+        failed, before = self._run_stages(parcel, batch, results, until)
         ended = time.perf_counter()
         times = ended - began, ended - before, time.thread_time() - worked
-        stays = any(self.stages[number][-1] for number, _ in batch)
+        stays = parcel.size > 0 and any(self.stages[number][-1] for number, _ in batch)
         number, sent = self.pool.lay(parcel, stays, self.channel.passes_descriptors)
         answer = ((number, parcel.size), results, failed, times)
         for fd in fds:
@@ -241,18 +242,17 @@ class Worker:
         fds.clear()
         batch.clear()
         del parcel
-        gone = [self.gone.pop() for _ in range(len(self.gone))]
+        gone = [self.gone.pop() for _ in range(len(self.gone))] if self.gone else ()
         return (gone, *answer), sent
 
     def _run_stages(
-        self, parcel: Any, batch: list[Any], results: list[list[Any]], seconds: float | None
+        self, parcel: Any, batch: list[Any], results: list[list[Any]], until: float
     ) -> tuple[tuple[Any, ...], float]:
         """Append results until all have run, one fails or the time is over.
 
         Returns how one failed, and when the last one began.
         """
         began = now = time.perf_counter()
-        until = now + (sys.maxsize if seconds is None else seconds)
         try:
             for at, stage in enumerate(batch):
                 began = now
