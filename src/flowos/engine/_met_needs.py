@@ -34,8 +34,15 @@ def met_needs(
     A task that could never start is refused before any other has run.
     """
     ray, left_seconds = on[0], on[1].left_seconds()
+    known: dict[tuple[int, bool], Needs] = {}  # most tasks need one and the same
 
     def met(stage: Stage) -> Needs:
+        key = id(stage.needs), stage.in_python
+        if key not in known:
+            known[key] = met_anew(stage)
+        return known[key]
+
+    def met_anew(stage: Stage) -> Needs:
         choices = stage.needs.choices
         if ray is not None and stage.in_python:
             choices = tuple(filter(ray.has, choices)) or choices

@@ -123,7 +123,8 @@ def _compiled(
 ) -> tuple[Schedule, tuple[str, ...]]:
     """Tasks in Verilog know the line of their board; what was loaded."""
     compiled = with_present_files(compile_flow(flow, fuse=_fuse(options)))
-    if not any(_may_have_board(step) for stage in compiled.all_stages for step in stage.steps):
+    steps = [step for stage in compiled.all_stages for step in stage.steps]
+    if not any(map(_may_have_board, {id(step.task): step for step in steps}.values())):
         return compiled, ()
     from flowos.engine._board_tasks import with_boards
 
@@ -266,8 +267,9 @@ def _keeps(schedule: Schedule, options: SliceOptions) -> bool:
 def _workers(schedule: Schedule, wished: Workers | None, env: Environment, node: Node) -> Workers:
     python = [stage for stage in schedule.all_stages if stage.in_python]
     if not python or (env.image is None and (node.is_here or wished == "ray")):
-        apart = any(_is_told(stage.needs, "process") for stage in python)
-        return wished or ("process" if apart else "thread")
+        if wished:
+            return wished
+        return "process" if any(_is_told(stage.needs, "process") for stage in python) else "thread"
     if wished not in (None, "process"):
         where = (
             f"on node {node.name}" if env.image is None else f"with image {env.image.source.name}"

@@ -78,10 +78,10 @@ def _has_either(flow: Flow) -> bool:
     """In any depth, so no recursion."""
     left, seen = [flow], {id(flow)}
     while left:
-        for call in left.pop().calls:
-            if isinstance(call.task.body, Either):
+        for task in {id(call.task): call.task for call in left.pop().calls}.values():
+            if isinstance(task.body, Either):
                 return True
-            inner = [each for each in _flows(call.task) if id(each) not in seen]
+            inner = [each for each in _flows(task) if id(each) not in seen]
             seen.update(map(id, inner))
             left += inner
     return False

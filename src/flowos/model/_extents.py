@@ -104,6 +104,8 @@ def _size_if_there(values: Sequence[Any], place: Place) -> int | None:
 
 def with_extents(fun: Callable[..., Any], extents: Extents) -> Callable[..., Any]:
     """The function, which raises PortMisfit where extents disagree."""
+    if not extents:
+        return fun
     among_inputs, to_outputs = _pairs(extents)
 
     def call(*values: Any) -> Any:
@@ -125,8 +127,6 @@ def with_extents(fun: Callable[..., Any], extents: Extents) -> Callable[..., Any
         check_results(extents, sizes, result)
         return result
 
-    if not extents:
-        return fun
     return call if _are_simple(extents) else call_slowly
 
 

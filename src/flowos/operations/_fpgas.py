@@ -12,8 +12,8 @@ def know_fpgas(flow: Flow | None = None) -> None:
     from flowos.engine import here
     from flowos.plan import tasks_within
 
-    tasks = () if flow is None else tasks_within(flow)
-    if flow is None or any(map(_may_need_fpgas, tasks)):
+    tasks = {} if flow is None else {id(task): task for task in tasks_within(flow)}
+    if flow is None or any(map(_may_need_fpgas, tasks.values())):
         from flowos.operations.settings_file import load_settings
 
         here().know_fpgas(load_settings().fpgas)

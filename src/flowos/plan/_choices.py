@@ -13,6 +13,8 @@ def with_needs(schedule: Schedule, needs_of: Callable[[Stage], Needs]) -> Schedu
 
     def changed(stage: Stage) -> Stage:
         needs = needs_of(stage)
+        if needs is stage.needs and not stage.flows:
+            return stage
         flows = tuple(with_needs(flow, needs_of) for flow in stage.flows)
         same = needs is stage.needs and all(map(_is, flows, stage.flows))
         return stage if same else replace(stage, needs=needs, flows=flows)

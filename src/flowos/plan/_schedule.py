@@ -120,9 +120,9 @@ class Schedule:
         """Those of its conds and loops too, by number: 0, 1, ..."""
         found = list(self.stages)
         for stage in found:
-            for flow in stage.flows:
-                found += flow.stages
-        return tuple(sorted(found, key=lambda stage: stage.number))
+            found += [inner for flow in stage.flows for inner in flow.stages]
+        is_flat = len(found) == len(self.stages)
+        return self.stages if is_flat else tuple(sorted(found, key=lambda stage: stage.number))
 
 
 def compile_flow(flow: Flow, *, fuse: Fuse = "chains") -> Schedule:

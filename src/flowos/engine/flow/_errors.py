@@ -18,12 +18,14 @@ def as_called(fun: Callable[..., Any], calling: Calling) -> Callable[..., Any]:
 
 def by_keyword(fun: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
     """The function for values by position alone; the last of them are those of the names."""
+    if not names:
+        return fun
     count = len(names)
 
     def call(*values: object) -> Any:
         return fun(*values[:-count], **dict(zip(names, values[-count:])))  # noqa: B905 - as many
 
-    return call if names else fun
+    return call
 
 
 def trace_of_task(error: BaseException) -> types.TracebackType | None:

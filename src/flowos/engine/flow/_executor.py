@@ -67,8 +67,8 @@ def lone_stage(schedule: Schedule) -> LoneStage | None:
     (stage,) = schedule.stages
     if not stage.in_python or stage.flows or not stage.steps[0].task.requeue:
         return None
-    known = (*range(len(schedule.inputs)), *stage.outputs)
-    places = [known.index(slot) for slot in schedule.outputs]
+    place_of = {slot: i for i, slot in enumerate((*range(len(schedule.inputs)), *stage.outputs))}
+    places = [place_of[slot] for slot in schedule.outputs]
     return LoneStage(stage, pick(stage.inputs), pick(places))
 
 

@@ -27,7 +27,7 @@ from flowos.model import (
     TaskFailed,
     WorkerLost,
 )
-from flowos.plan import Schedule, Stage, spread
+from flowos.plan import Schedule, Stage, spread, with_needs
 
 _LOOK_SECONDS = 0.05
 
@@ -39,12 +39,11 @@ def with_spread_ranks(schedule: Schedule, node: Node, cores: int) -> Schedule:
     """
     others = node.neighbours()
 
-    def told(stage: Stage) -> Stage:
-        flows = tuple(with_spread_ranks(flow, node, cores) for flow in stage.flows)
+    def needs_of(stage: Stage) -> Needs:
         has = [cores, *(min(cores, _cores_for(stage.needs, other)) for other in others)]
-        return replace(stage, needs=_spread(stage, has), flows=flows)
+        return _spread(stage, has)
 
-    return replace(schedule, stages=tuple(map(told, schedule.stages)))
+    return with_needs(schedule, needs_of)
 
 
 def refuse_ranks(schedule: Schedule, node: Node, env: Environment) -> None:

@@ -58,14 +58,15 @@ class Roster:
         self.places = tuple(places)
         self._most = most
         self._stages = stages = schedule.all_stages
-        self._plain = all(stage.needs == ONE for stage in stages)
+        needs = {id(stage.needs): stage.needs for stage in stages}.values()  # to compare is slow
+        self._plain = all(each == ONE for each in needs)
         self._python = [stage.in_python for stage in stages]
         self._bound = [is_bound(stage.needs) for stage in stages]
         self._fusable = [stage.steps[0].fusable for stage in stages]
         self._prepares = any(
             is_bound(each) or each.generic_resources or each.remaining_seconds
-            for stage in stages
-            for each in stage.needs.choices
+            for asked in needs
+            for each in asked.choices
         )
         """Whether a lane is bound, or the time looked at, before a stage runs."""
         self._requeues = [stage.steps[0].task.requeue for stage in stages]

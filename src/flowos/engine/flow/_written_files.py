@@ -15,13 +15,15 @@ def with_present_files(schedule: Schedule) -> Schedule:
 
 def _with_present_files(stage: Stage) -> Stage:
     constants: list[Any] = list(stage.constants)
-    first = len(stage.inputs)
+    first, same = len(stage.inputs), not stage.flows
     for step in stage.steps:
         for port, register in zip(step.task.inputs, step.inputs, strict=True):
             if port.type == File and register >= first and constants[register - first] is not None:
                 found = present(constants[register - first])
                 if isinstance(found, str):
                     raise ValueRefused(f"task {step.label!r}, input {port.name!r}: {found}")
-                constants[register - first] = found
+                constants[register - first], same = found, False
+    if same:
+        return stage
     flows = tuple(map(with_present_files, stage.flows))
     return replace(stage, constants=tuple(constants), flows=flows)
