@@ -68,7 +68,8 @@ class SuiteRequest:
 class SuiteResult:
     """A suite, as far as it was measured. page: None if it could not be written.
 
-    measured: how many runs were made now. kept: is all of it in the store?
+    measured: how many runs were made now. kept: is all of it in the store? lost: did nodes of the
+    pool end it early?
     """
 
     report: SuiteReport
@@ -77,6 +78,7 @@ class SuiteResult:
     measured: int = 0
     interrupted: bool = False
     kept: bool = True
+    lost: bool = False
 
 
 def suite_named(name: str) -> PaperSuite:
@@ -258,6 +260,7 @@ class _Session:
             measured=self.measured,
             interrupted=self.interrupted,
             kept=self.kept,
+            lost=self.lost,
         )
 
 

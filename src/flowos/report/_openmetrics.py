@@ -22,13 +22,17 @@ def openmetrics(book: Report) -> str:
 
     Its value is the median, of a ceiling the best; `trusted` is "no" for one that is marked.
     """
-    families: dict[str, list[Measurement]] = {}
+    families: dict[tuple[str, str, str], list[Measurement]] = {}
     for measured in book.measurements:
-        families.setdefault(_name(measured), []).append(measured)
+        key = measured.case.probe, measured.metric, measured.unit
+        families.setdefault(key, []).append(measured)
     labels = _labels(axis for m in book.measurements for axis, _ in m.case.levels)
-    lines = [
-        line for name, found in families.items() for line in _family(book, name, found, labels)
-    ]
+    names: set[str] = set()
+    lines: list[str] = []
+    for found in families.values():
+        name = _name(found[0], names)
+        names.add(name)
+        lines += _family(book, name, found, labels)
     return "\n".join((*lines, "# EOF", ""))
 
 
@@ -52,9 +56,11 @@ def _family(
         yield f"{name}{{{said}}} {measured.value!r}"
 
 
-def _name(measured: Measurement) -> str:
-    parts = ("flowos", measured.case.probe, measured.metric, _unit(measured.unit))
-    return _plain("_".join(filter(None, parts)))
+def _name(measured: Measurement, others: Collection[str]) -> str:
+    """With a number where two metrics, as a-b and a_b, would be one family with its lines twice."""
+    parts, unit = ("flowos", measured.case.probe, measured.metric), _unit(measured.unit)
+    names = (_plain("_".join(filter(None, (*parts, str(n) * (n > 1), unit)))) for n in count(1))
+    return next(name for name in names if name not in others)
 
 
 def _unit(unit: str) -> str:

@@ -195,6 +195,16 @@ def test_each_axis_is_a_label_that_prometheus_takes(small: Report) -> None:
     assert {*names[1:-1], "?"} <= second
 
 
+def test_metrics_whose_names_become_one_are_two_families(small: Report) -> None:
+    from prometheus_client.openmetrics import parser
+
+    read: Callable[[str], Any] = parser.text_string_to_metric_families
+    first = replace(small.measurements[0], unit="byte/s")
+    odd = tuple(replace(first, metric=name) for name in ("a-b", "a_b", "a b"))
+    names = [family.name for family in read(openmetrics(replace(small, measurements=odd)))]
+    assert names == [f"flowos_stream_a_b{n}_bytes_per_second" for n in ("", "_2", "_3")]
+
+
 def test_metrics_are_read_by_prometheus(small: Report) -> None:
     from prometheus_client.openmetrics import parser
 

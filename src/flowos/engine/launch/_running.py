@@ -121,7 +121,7 @@ class RunningProcess:
         """How it ended; TimeoutError if it runs on after `seconds`."""
         if os.getpid() != self._owner:
             raise LaunchFailed(f"'{self.launch.argv[0]}' was started by process {self._owner}")
-        if not self._ended.wait(seconds):
+        if not self._ended.wait(None if seconds is None else min(seconds, threading.TIMEOUT_MAX)):
             raise TimeoutError(f"'{self.launch.argv[0]}' still runs after {seconds} s")
         assert self._outcome is not None
         return self._outcome
