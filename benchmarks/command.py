@@ -142,7 +142,7 @@ def whole(argv: tuple[str, ...], folder: Path) -> dict[str, Any]:
     words = (sys.executable, "-m", "flowos", "measure", *store, "--json", "--", *argv)
     done = subprocess.run(words, capture_output=True, check=True)
     took = monotonic() - began
-    samples = json.loads(done.stdout)["book"]["samples"]
+    samples = json.loads(done.stdout)["report"]["samples"]
     runs = sum(len(s["values"]) for s in samples if s["metric"] == "wall")
     began = monotonic()
     turn = theirs(argv, folder / "out.json")

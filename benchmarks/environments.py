@@ -121,9 +121,9 @@ def converted(folder: Path) -> dict[str, Any]:
 
 
 def startups(places: Places) -> Iterator[dict[str, Any]]:
-    book = measured(["bare", *places.values()], "startup", 5.0)
-    labels = [env["label"] for env in book["run"]["environments"][1:]]
-    samples = [from_plain(Sample, s) for s in book["samples"]]
+    report = measured(["bare", *places.values()], "startup", 5.0)
+    labels = [env["label"] for env in report["run"]["environments"][1:]]
+    samples = [from_plain(Sample, s) for s in report["samples"]]
     for (runtime, form), label in zip(places, labels, strict=True):
         added = sorted(over_bare(samples, label))
         target = TARGET_SECONDS[runtime, form]
@@ -234,8 +234,8 @@ def over_bare(samples: Iterable[Sample], label: str) -> Iterator[float]:
 def compared(places: Places, probes: str, minutes: float) -> dict[str, Any]:
     """Answers by probe and environment; bare#2 is bare compared with itself."""
     words = [places[runtime, "folder"] for runtime in COMPARED if (runtime, "folder") in places]
-    book = measured(["bare", "bare", *words], probes, minutes)
-    verdicts = [from_plain(Verdict, v) for v in book["verdicts"]]
+    report = measured(["bare", "bare", *words], probes, minutes)
+    verdicts = [from_plain(Verdict, v) for v in report["verdicts"]]
     counts: dict[str, dict[str, Counter[str]]] = {}
     for v in verdicts:
         counts.setdefault(v.probe, {}).setdefault(v.other, Counter())[v.answer] += 1
@@ -253,7 +253,7 @@ def compared(places: Places, probes: str, minutes: float) -> dict[str, Any]:
         "holds": reached(whole) == len(whole),
         "verdicts": [verdict_row(v) for v in verdicts],
         "unmeasured": [
-            {"case": case, "reason": why["reason"]} for case, why in book["run"]["unmeasured"]
+            {"case": case, "reason": why["reason"]} for case, why in report["run"]["unmeasured"]
         ],
     }
 
@@ -282,7 +282,7 @@ def measured(environments: list[str], probes: str, minutes: float) -> Any:
         said = flowos(
             *("measure", *words, "--only", probes, "--minutes", str(minutes), "--json"), *kept
         )
-    return json.loads(said)["book"]
+    return json.loads(said)["report"]
 
 
 def flowos(*words: str) -> str:

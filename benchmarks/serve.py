@@ -131,10 +131,10 @@ def served(runs: int, programs: int) -> Iterator[Client]:
 
 def fill(file: Path, runs: int, programs: int) -> None:
     """Copies of one run with its first samples, and programs."""
-    book = read_json(RUN.read_text())
+    report = read_json(RUN.read_text())
     with open_store(str(file)) as store:
-        store.begin(book.run)
-        for sample in book.samples[:SAMPLES]:
+        store.begin(report.run)
+        for sample in report.samples[:SAMPLES]:
             store.keep(sample)
         store.keep_process(program(0))
     with sqlite3.connect(file) as database:

@@ -67,7 +67,7 @@ RATIOS = (
 )
 """A way of ours is to take at most a factor of what another one takes in the same round, and these
 seconds."""
-MOST_SECONDS = {"first": 0.3, "worker killed": 0.1, "node gone": 3.0, "powered up": 4.0}
+MAX_SECONDS = {"first": 0.3, "worker killed": 0.1, "node gone": 3.0, "powered up": 4.0}
 MAX_PSS_BYTES = 60_000_000
 MIN_SHARE_OF_LINK = 0.8
 """Of half of what one connection carries: an array goes by way of the program, over two links."""
@@ -95,7 +95,7 @@ def main() -> int:
         "rounds": options.rounds,
         "link_mb_per_second": link,
         "engines": engines,
-        "moments": {name: [turn[name] for turn in timed] for name in MOST_SECONDS if timed},
+        "moments": {name: [turn[name] for turn in timed] for name in MAX_SECONDS if timed},
         "skipped": contest.skipped,
         "missed": [*missed(contest, link), *late(timed), *different(engines, CASES)],
     }
@@ -164,7 +164,7 @@ def idle(box: Box) -> list[str]:
 
 
 def late(timed: Sequence[Mapping[str, float]]) -> Iterator[str]:
-    for name, most in MOST_SECONDS.items():
+    for name, most in MAX_SECONDS.items():
         if timed and (seconds := median(turn[name] for turn in timed)) > most:
             yield f"{OURS}, {name}: {seconds:.3g} s, claimed {most:g} s"
 

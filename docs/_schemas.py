@@ -61,7 +61,7 @@ def report_page() -> Iterator[str]:
         "",
         "Everything of a run: what `flowos measure` and `flowos report` write.",
         f"`format` is `{whole['properties']['format']['const']}`, `schema` is "
-        f"{whole['properties']['schema']['const']}, `book` is a [Report](#report). "
+        f"{whole['properties']['schema']['const']}, `report` is a [Report](#report). "
         "Units are SI base units; null is a number that is not known or not finite. `flowos report",
         "--schema` prints this as a JSON Schema, by which every report is valid.",
         "",

@@ -109,7 +109,7 @@ def write(report: Mapping[str, Any], folder: Path) -> tuple[Path, ...]:
     folder.mkdir(parents=True, exist_ok=True)
     samples = tuple(Sample(**one) for one in _samples(report))
     measured = summarize(samples, ceiling_of=_limit_of)
-    book = Report(
+    run_report = Report(
         run=_run(report),
         measurements=measured,
         samples=samples,
@@ -117,7 +117,11 @@ def write(report: Mapping[str, Any], folder: Path) -> tuple[Path, ...]:
         headlines=tuple(_headlines(measured)),
         findings=tuple(_findings(report)),
     )
-    words = {"feed.html": html(book), "feed.md": markdown(book), "figures.md": figures(report)}
+    words = {
+        "feed.html": html(run_report),
+        "feed.md": markdown(run_report),
+        "figures.md": figures(report),
+    }
     for name, text in words.items():
         (folder / name).write_text(text)
     return tuple(folder / name for name in words)

@@ -27,7 +27,7 @@ def write(report: Mapping[str, Any], folder: Path) -> tuple[Path, Path]:
     folder.mkdir(parents=True, exist_ok=True)
     samples = tuple(sample for fought in report["fought"] for sample in _samples(fought))
     measured = summarize(samples)
-    book = Report(
+    shown = Report(
         run=_run(),
         measurements=measured,
         samples=samples,
@@ -36,8 +36,8 @@ def write(report: Mapping[str, Any], folder: Path) -> tuple[Path, Path]:
         findings=tuple(_findings(report)),
     )
     page, text = folder / "solve.html", folder / "solve.md"
-    page.write_text(html(book))
-    text.write_text(markdown(book))
+    page.write_text(html(shown))
+    text.write_text(markdown(shown))
     return page, text
 
 

@@ -19,7 +19,7 @@ import flowos as fo
 from flowos.engine import HeldSlice, RaySlice, SliceOptions, provider_of
 from flowos.model import Ask, FlowosError, Pool
 
-_MOST_SECONDS = 240.0
+_MAX_SECONDS = 240.0
 OWN = Path(tempfile.mkdtemp(prefix="own-", dir="/tmp"))
 
 
@@ -82,7 +82,7 @@ def blocked(path: str) -> dict[str, list[fo.File]]:
 @fo.task
 def everywhere(files: list[fo.File], shared: str, _: int) -> str:
     """The node and what is in the files, once tasks run on both nodes."""
-    node, end = os.environ["SLURMD_NODENAME"], time.monotonic() + _MOST_SECONDS
+    node, end = os.environ["SLURMD_NODENAME"], time.monotonic() + _MAX_SECONDS
     Path(shared, f"on-{node}").touch()
     while len(list(Path(shared).glob("on-*"))) < 2 and time.monotonic() < end:
         time.sleep(0.05)

@@ -51,7 +51,7 @@ def several(box: Box) -> Provider:
 def grows(
     provider: Provider, heard: Heard, most: int = 2, idle_seconds: float = 0.5
 ) -> GrowingSlice:
-    bounds = NodeRange(least=0, most=most, idle_seconds=idle_seconds)
+    bounds = NodeRange(min_nodes=0, max_nodes=most, idle_seconds=idle_seconds)
     return GrowingSlice(provider, Ask(), SliceOptions(cores=1), heard, bounds=bounds)
 
 

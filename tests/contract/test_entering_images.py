@@ -251,7 +251,7 @@ def test_a_device_is_handed_on_by_name_or_refused(name: str) -> None:
 @pytest.mark.parametrize("name", ENTERING)
 def test_without_its_program_there_is_no_way_and_the_reason_says_what_to_install(name: str) -> None:
     runtime = runtime_named(name)
-    assert runtime.ways(NOTHING) == ()
+    assert runtime.variants(NOTHING) == ()
     (reason,) = runtime.usable(NOTHING)
     assert reason.code == "no-program"
     assert reason.text == f"{name} is not installed"
@@ -260,7 +260,7 @@ def test_without_its_program_there_is_no_way_and_the_reason_says_what_to_install
 
 @pytest.mark.parametrize("name", ENTERING)
 def test_each_way_starts_the_program_that_was_found(name: str) -> None:
-    ways = runtime_named(name).ways(FACTS)
+    ways = runtime_named(name).variants(FACTS)
     assert ways
     assert len(set(map(repr, ways))) == len(ways)
     for way in ways:

@@ -41,7 +41,7 @@ def grows(
         Ask(seconds=seconds),
         SliceOptions(**options),
         on_event or Heard(),
-        bounds=NodeRange(least=least, most=most, idle_seconds=idle_seconds),
+        bounds=NodeRange(min_nodes=least, max_nodes=most, idle_seconds=idle_seconds),
         requeue=requeue,
     )
 

@@ -150,7 +150,7 @@ def test_a_task_that_is_not_requeued_runs_at_most_once_although_its_node_is_lost
 def test_attempts_count_on_after_a_lost_node(way: Way, tmp_path: Path) -> None:
     losing, log = Losing(2), tmp_path / "log"
     events: list[Event] = []
-    options = SliceOptions(workers="inline", log=log, emit=events.append)
+    options = SliceOptions(workers="inline", log=log, on_stage=events.append)
     x = losing.task("python", loses=True)(fo.flow_input("x", fo.int64))
     words = ["sh", "-c", "echo ${FLOWOS_ATTEMPT-first}", fo.In("x")]
     tells = fo.command(words, name="command", inputs={"x": fo.int64}, stdout="said")

@@ -13,7 +13,7 @@ import pytest
 
 from .conftest import CONTAINERS, Images, usable
 
-Book = dict[str, Any]
+Report = dict[str, Any]
 NOTHING_MEASURED = 1
 Flowos = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -70,20 +70,20 @@ def words_for(images: Images, runtimes: list[str]) -> list[str]:
     return [word for env in ("bare", *named) for word in ("--env", env)]
 
 
-def book_with(flowos: Flowos, words: Sequence[str], enough: Callable[[Book], bool]) -> Book:
+def report_with(flowos: Flowos, words: Sequence[str], enough: Callable[[Report], bool]) -> Report:
     """What was measured; in more time where a busy machine needs it for that to be enough."""
     for minutes in ("0.1", "0.4", "1", "2", "4"):
         done = flowos(*words, "--minutes", minutes, "--json", codes=(0, NOTHING_MEASURED))
-        book: Book = json.loads(done.stdout)["book"]
-        if done.returncode == 0 and enough(book):
-            return book
-    found: Book = json.loads(flowos(*words, "--minutes", "8", "--json").stdout)["book"]
+        report: Report = json.loads(done.stdout)["report"]
+        if done.returncode == 0 and enough(report):
+            return report
+    found: Report = json.loads(flowos(*words, "--minutes", "8", "--json").stdout)["report"]
     return found
 
 
-def measured_in(book: Book) -> set[tuple[str, str]]:
+def measured_in(report: Report) -> set[tuple[str, str]]:
     """(probe, environment) of each sample."""
-    return {(s["case"]["probe"], dict(s["case"]["levels"])["env"]) for s in book["samples"]}
+    return {(s["case"]["probe"], dict(s["case"]["levels"])["env"]) for s in report["samples"]}
 
 
 @pytest.mark.usefixtures("nothing_is_left")
@@ -91,16 +91,20 @@ def test_the_same_binaries_are_measured_in_every_runtime_and_told_apart(
     flowos: Flowos, images: Images, runtimes: list[str], tmp_path: Path
 ) -> None:
     words = (*words_for(images, runtimes), "--only", "startup,gemm", "--quick")
-    book = book_with(flowos, words, lambda book: len(measured_in(book)) == 2 * (1 + len(runtimes)))
-    environments = book["run"]["environments"]
+    report = report_with(
+        flowos, words, lambda report: len(measured_in(report)) == 2 * (1 + len(runtimes))
+    )
+    environments = report["run"]["environments"]
     assert [e["runtime"] for e in environments] == ["bare", *runtimes]
     assert len({e["label"] for e in environments}) == len(environments)
     for env in environments[1:]:
         assert env["digest"].partition("sha256:")[2]
         assert env["version"]
         assert {t["name"]: t["works"] for t in env["tried"]}["memory files"]
-    assert measured_in(book) == {(p, e["label"]) for p in ("startup", "gemm") for e in environments}
-    assert {v["other"] for v in book["verdicts"]} == {e["label"] for e in environments[1:]}
+    assert measured_in(report) == {
+        (p, e["label"]) for p in ("startup", "gemm") for e in environments
+    }
+    assert {v["other"] for v in report["verdicts"]} == {e["label"] for e in environments[1:]}
     page = (tmp_path / "flowos-report/report.html").read_text()
     assert "Environments side by side" in page
 
@@ -126,22 +130,24 @@ def test_what_an_image_lacks_is_said_and_the_rest_is_measured(
     (bald / "bin/sh").unlink()
     words = ("--env", "bare", "--env", f"{bald}@{runtimes[0]}", "--only", "stream")
 
-    def reasons_of(book: Book) -> dict[tuple[str, str], str]:
+    def reasons_of(report: Report) -> dict[tuple[str, str], str]:
         return {
             (levels["env"], levels["way"]): why["reason"]
-            for case, why in book["run"]["unmeasured"]
+            for case, why in report["run"]["unmeasured"]
             for levels in [dict(case["levels"])]
         }
 
     flowos = flowos_in(tmp_path, "-c", SMALL)
-    book = book_with(flowos, words, lambda book: "before its turn" not in str(reasons_of(book)))
-    reasons = reasons_of(book)
-    label = book["run"]["environments"][1]["label"]
+    report = report_with(
+        flowos, words, lambda report: "before its turn" not in str(reasons_of(report))
+    )
+    reasons = reasons_of(report)
+    label = report["run"]["environments"][1]["label"]
     assert "/bin/sh" in reasons[label, "shell"]
     assert "names no entry point" in reasons[label, "run"]
     seen = {
         (dict(s["case"]["levels"])["env"], dict(s["case"]["levels"])["way"])
-        for s in book["samples"]
+        for s in report["samples"]
     }
     assert (label, "exec") in seen
 

@@ -133,7 +133,7 @@ def measured(made_once: MadeOnce) -> Path:
             (folder / "runs.db").unlink(missing_ok=True)
             done = called_here([*words, "--minutes", minutes], folder, dict(os.environ))
             assert done.returncode == 0, done.stderr
-            measured = json.loads(done.stdout)["book"]["measurements"]
+            measured = json.loads(done.stdout)["report"]["measurements"]
             levels = {tuple(level) for each in measured for level in each["case"]["levels"]}
             if {("cores", "1"), ("cores", str(len(os.sched_getaffinity(0))))} <= levels:
                 break

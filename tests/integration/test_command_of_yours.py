@@ -122,11 +122,11 @@ def test_a_command_runs_here_with_the_variables_of_its_user(
     script = 'test "$MARK" = "a b" && test -f here && ! read line && sleep 0.02'
     shortly = ("--quick", "--minutes", "0.05")
     done = flowos("measure", *shortly, "--json", "--out", "page", "--", "sh", "-c", script)
-    book = json.loads(done.stdout)["book"]
-    walls = [v for s in book["samples"] if s["metric"] == "wall" for v in s["values"]]
+    report = json.loads(done.stdout)["report"]
+    walls = [v for s in report["samples"] if s["metric"] == "wall" for v in s["values"]]
     assert min(walls) >= 0.02
-    assert {m["metric"] for m in book["measurements"]} >= {"wall", "user", "system", "max_rss"}
-    assert book["run"]["request"]["commands"] == [["sh", "-c", script]]
+    assert {m["metric"] for m in report["measurements"]} >= {"wall", "user", "system", "max_rss"}
+    assert report["run"]["request"]["commands"] == [["sh", "-c", script]]
     shown = flowos("show").stdout
     assert "Time of a run" in shown
     assert f"measured in {tmp_path}: sh -c" in shown
@@ -184,8 +184,8 @@ def test_a_command_that_fails_later_is_told_with_what_was_measured(
     script = "echo >> runs; sleep 0.1; test $(wc -l < runs) -lt 5 || exit 7"
     done = flowos("measure", "--quick", "--json", "--", "sh", "-c", script, code=1)
     assert "failed with exit code 7" in done.stderr
-    book = json.loads(done.stdout)["book"]
-    assert len(book["run"]["unmeasured"]) == 1
+    report = json.loads(done.stdout)["report"]
+    assert len(report["run"]["unmeasured"]) == 1
     assert (tmp_path / "runs").read_text().count("\n") == 5
 
 
@@ -225,12 +225,12 @@ def test_a_command_that_fails_cannot_be_judged(flowos: Flowos) -> None:
 def test_bare_beside_bare_runs_the_command_in_both(flowos: Flowos) -> None:
     twice = ("--env", "bare", "--env", "bare", "--quick", "--minutes", "0.07")
     done = flowos("measure", *twice, "--json", "--", "sleep", "0.01", codes=(0, 1))
-    book = json.loads(done.stdout)["book"]
+    report = json.loads(done.stdout)["report"]
     if done.returncode:  # a busy machine has no time for a round
-        assert {why["reason"] for _, why in book["run"]["unmeasured"]} == {OUT_OF_TIME.reason}
+        assert {why["reason"] for _, why in report["run"]["unmeasured"]} == {OUT_OF_TIME.reason}
         return
-    assert {dict(s["case"]["levels"])["env"] for s in book["samples"]} == {"bare", "bare#2"}
-    assert any("in bare#2" in line for line in book["findings"])
+    assert {dict(s["case"]["levels"])["env"] for s in report["samples"]} == {"bare", "bare#2"}
+    assert any("in bare#2" in line for line in report["findings"])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -25,14 +25,14 @@ Flowos = Callable[..., subprocess.CompletedProcess[str]]
 def test_a_measurement_is_kept_listed_shown_compared_and_reported(
     flowos: Flowos, measured: Path, tmp_path: Path
 ) -> None:
-    book = json.loads((measured / "said.json").read_text())
+    report = json.loads((measured / "said.json").read_text())
     own = tmp_path / "data/flowos/flowos.db"
     own.parent.mkdir(parents=True)
     shutil.copy(measured / "runs.db", own)
     (listed,) = json.loads(flowos("list", "--json").stdout)
     assert listed["ended"]
     assert listed["samples"] > 0
-    assert listed["id"] in json.dumps(book)
+    assert listed["id"] in json.dumps(report)
     assert listed["id"] in flowos("show", listed["id"][:-2]).stdout
     verdicts = json.loads(flowos("compare", "last", "--axis", "cores", "--json").stdout)["verdicts"]
     assert {v["axis"] for v in verdicts} == {"cores"}
@@ -43,7 +43,7 @@ def test_a_measurement_is_kept_listed_shown_compared_and_reported(
     assert {p.name for p in (tmp_path / "again").iterdir()} == names
     assert {p.name for p in (measured / "flowos-report").iterdir()} == names
     table = flowos("report", "last", "--out", "again", "--parquet").stdout.splitlines()[-1]
-    assert read_table(tmp_path / table).num_rows == len(book["book"]["measurements"])
+    assert read_table(tmp_path / table).num_rows == len(report["report"]["measurements"])
 
 
 def test_runs_are_deleted_all_or_none_and_a_dry_run_only_shows_them(
@@ -131,13 +131,13 @@ def test_what_is_known_to_differ_between_two_runs_is_stated(flowos: Flowos, tmp_
 
 def keep_recorded(file: Path, of: str = "") -> Path:
     """A run with all probes, as a machine gave it. of: with the samples of this one alone."""
-    book = read_json((Path(__file__).parents[1] / "data/run.json").read_text())
+    report = read_json((Path(__file__).parents[1] / "data/run.json").read_text())
     with open_store(str(file)) as store:
-        store.begin(book.run)
-        for sample in book.samples:
+        store.begin(report.run)
+        for sample in report.samples:
             if of in ("", sample.case.probe):
                 store.keep(sample)
-        store.finish(book.run)
+        store.finish(report.run)
     return file
 
 
@@ -309,7 +309,7 @@ def test_when_interrupted_what_was_measured_is_kept_and_shown(
     finally:
         running.kill()
     assert running.returncode == 128 + number
-    assert any(m["metric"] == "clock" for m in json.loads(out)["book"]["measurements"])
+    assert any(m["metric"] == "clock" for m in json.loads(out)["report"]["measurements"])
     (listed,) = json.loads(flowos("list", "--json").stdout)
     assert listed["ended"]
     assert f"they are kept: flowos show {listed['id']}" in said

@@ -54,7 +54,7 @@ def test_clients_of_a_storage_that_is_full_say_so_in_a_line_each(
         "[ -z $(ls -A s) ] || exit 91"
     )
     assert done.returncode == 0, done.stderr
-    (unmeasured,) = json.loads(done.stdout)["book"]["run"]["unmeasured"]
+    (unmeasured,) = json.loads(done.stdout)["report"]["run"]["unmeasured"]
     assert "s has room for files of 0 MiB; 16 MiB are needed" in str(unmeasured)
     assert "Traceback" not in done.stderr
 
@@ -72,7 +72,7 @@ def test_on_a_full_disk_the_report_of_before_stays_whole_and_the_code_says_it(
     )
     assert done.returncode == 3, done.stderr
     assert "the report cannot be written to o (No space left on device)" in done.stderr
-    assert json.loads(done.stdout)["book"]["measurements"]
+    assert json.loads(done.stdout)["report"]["measurements"]
 
 
 def test_a_report_folder_that_is_lost_meanwhile_is_not_exit_0_and_costs_no_number(
@@ -93,4 +93,4 @@ def test_a_report_folder_that_is_lost_meanwhile_is_not_exit_0_and_costs_no_numbe
     assert running.returncode == 3
     assert "the report cannot be written to page (File exists)" in said
     (listed,) = json.loads(flowos("list", "--json").stdout)
-    assert json.loads(out)["book"]["run"]["id"] == listed["id"]
+    assert json.loads(out)["report"]["run"]["id"] == listed["id"]

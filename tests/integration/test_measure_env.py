@@ -23,13 +23,13 @@ def test_bare_beside_bare_is_measured_in_turns_and_can_be_compared(
     scratch.mkdir()
     twice = ("--env", "bare", "--env", "bare", "--scratch", str(scratch))
     found = flowos("measure", *twice, "--only", "startup", "--minutes", "0.15", "--json")
-    book = json.loads(found.stdout)["book"]
-    assert [e["label"] for e in book["run"]["environments"]] == ["bare", "bare#2"]
-    assert {t["name"] for t in book["run"]["environments"][0]["tried"]} > {"io_uring", "pinning"}
-    first = [dict(s["case"]["levels"])["env"] for s in book["samples"] if s["round"] == 1]
+    report = json.loads(found.stdout)["report"]
+    assert [e["label"] for e in report["run"]["environments"]] == ["bare", "bare#2"]
+    assert {t["name"] for t in report["run"]["environments"][0]["tried"]} > {"io_uring", "pinning"}
+    first = [dict(s["case"]["levels"])["env"] for s in report["samples"] if s["round"] == 1]
     assert first == first[::-1]  # which comes first is drawn
     assert sorted(first) == ["bare", "bare", "bare#2", "bare#2"]
-    assert all(len(s["values"]) == 10 for s in book["samples"])
+    assert all(len(s["values"]) == 10 for s in report["samples"])
     told = json.loads(flowos("compare", "last", "--axis", "env", "--json").stdout)
     (verdict,) = told["verdicts"]
     assert (verdict["base"], verdict["other"]) == ("bare", "bare#2")

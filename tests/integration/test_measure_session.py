@@ -84,11 +84,11 @@ def entry(probe: str, shown: Case, label: str, rates: Rates, *, takes_turns: boo
     )
 
 
-def group(name: str, probe: str = "startup", *, in_turns: bool = False, **rates: Rates) -> Block:
+def group(name: str, probe: str = "startup", *, interleaved: bool = False, **rates: Rates) -> Block:
     """A comparison; keywords are the environments, the base first. In turns, `true` is started."""
     shown = Case(probe, (("name", name),))
-    entries = tuple(entry(probe, shown, *each, takes_turns=in_turns) for each in rates.items())
-    comparison = Comparison(entries=entries, seconds=0.0, in_turns=in_turns)
+    entries = tuple(entry(probe, shown, *each, takes_turns=interleaved) for each in rates.items())
+    comparison = Comparison(entries=entries, seconds=0.0, interleaved=interleaved)
     (block,) = blocks_of([comparison], "r")
     return block
 
@@ -231,11 +231,11 @@ def test_what_the_time_does_not_reach_is_named(measured: Callable[..., Measured]
 def test_in_turns_a_round_is_one_sample_of_each_all_started_at_once(
     measured: Callable[..., Measured],
 ) -> None:
-    done = measured(group("a", in_turns=True, bare=always(1), one=always(1), two=always(0.9)))
+    done = measured(group("a", interleaved=True, bare=always(1), one=always(1), two=always(0.9)))
     numbers = [number for number, _ in done.turns("a")]
     assert numbers[:12] == [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4]
     assert max(numbers) == 32
-    assert {s.in_turns for s in done.samples} == {True}
+    assert {s.interleaved for s in done.samples} == {True}
     assert {s.values for s in done.samples} == {(1.0,) * 4, (0.9,) * 4}
     assert "overall startup: one equal (1.000)" in done.said
     assert "overall startup: two slower (0.900)" in done.said
@@ -244,7 +244,7 @@ def test_in_turns_a_round_is_one_sample_of_each_all_started_at_once(
 def test_in_turns_one_that_breaks_leaves_the_others_to_go_on(
     measured: Callable[..., Measured],
 ) -> None:
-    done = measured(group("a", in_turns=True, bare=always(1), one=always(1), two=iter((1.0,))))
+    done = measured(group("a", interleaved=True, bare=always(1), one=always(1), two=iter((1.0,))))
     reasons = {c.level("env"): why.reason for c, why in done.session.unmeasured.items()}
     assert reasons == {"two": "it broke"}
     assert "overall startup: one equal (1.000)" in done.said

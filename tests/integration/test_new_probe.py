@@ -57,14 +57,14 @@ def test_it_is_offered_planned_and_measured_and_the_report_tells_of_it(
     assert "A tiny probe: 2 cases" in flowos("doctor").stdout
     planned = flowos("measure", "--only", "tiny", "--dry-run").stdout
     assert "tiny gear=2" in planned
-    book = json.loads(flowos("measure", "--only", "tiny", "--json").stdout)["book"]
-    assert {s["values"][0] for s in book["samples"]} == {1.0, 2.0}
-    (headline,) = book["headlines"]
+    report = json.loads(flowos("measure", "--only", "tiny", "--json").stdout)["report"]
+    assert {s["values"][0] for s in report["samples"]} == {1.0, 2.0}
+    (headline,) = report["headlines"]
     assert (headline["label"], headline["measured"]["median"]) == ("Tiny speed", 2.0)
-    assert "best speed: 2.00 /s with gear 2" in book["findings"]
-    (verdict,) = book["verdicts"]
+    assert "best speed: 2.00 /s with gear 2" in report["findings"]
+    (verdict,) = report["verdicts"]
     assert (verdict["axis"], verdict["ratio"]) == ("gear", 0.5)
-    assert [section["title"] for section in book["sections"]] == ["A tiny probe"]
+    assert [section["title"] for section in report["sections"]] == ["A tiny probe"]
     page = (tmp_path / "flowos-report/report.html").read_text()
     assert "A tiny probe" in page
 
@@ -76,10 +76,10 @@ def test_environments_are_compared_by_it(flowos: Flowos) -> None:
         f"tiny env={env} gear={gear}" for gear in "12" for env in ("bare", "bare#2")
     ]
     done = flowos("measure", *twice, "--minutes", "0.1", "--json")
-    book = json.loads(done.stdout)["book"]
-    assert {v["answer"] for v in book["verdicts"]} <= {"equal", "inconclusive"}  # a busy machine
-    assert {(v["probe"], v["other"]) for v in book["verdicts"]} == {
+    report = json.loads(done.stdout)["report"]
+    assert {v["answer"] for v in report["verdicts"]} <= {"equal", "inconclusive"}  # a busy machine
+    assert {(v["probe"], v["other"]) for v in report["verdicts"]} == {
         ("overall", "bare#2"),
         ("tiny", "bare#2"),
     }
-    assert [section["title"] for section in book["sections"]] == ["A tiny probe"]
+    assert [section["title"] for section in report["sections"]] == ["A tiny probe"]

@@ -109,7 +109,7 @@ def test_messages_that_cannot_be_written_cost_no_result(tmp_path: Path) -> None:
             timeout=300,
         )
     assert done.returncode == 0
-    assert json.loads(done.stdout)["book"]["measurements"]
+    assert json.loads(done.stdout)["report"]["measurements"]
 
 
 def strictly(text: str) -> object:

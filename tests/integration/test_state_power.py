@@ -54,7 +54,7 @@ def test_packages_are_counted_once_and_without_their_parts(tmp_path: Path) -> No
     )
     found = energy(root)
     assert [(c.name, c.joules) for c in found] == [("intel-rapl:0", 10.0), ("intel-rapl:1", 20.0)]
-    assert found[0].most_joules == pytest.approx(262143.32885)
+    assert found[0].max_joules == pytest.approx(262143.32885)
     assert look(root).energy == found
 
 

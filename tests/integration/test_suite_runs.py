@@ -73,7 +73,11 @@ def found(url: str, pool: str = "", **changes: object) -> dict[str, str] | None:
     """Probe -> run of what was begun; None if nothing was."""
     asked = replace(ASKED, **changes)  # type: ignore[arg-type]
     before = begun("abci", asked, FACTS, url, pool)
-    return None if before is None else {p: book.run.id for p, book in before.books.items()}
+    return (
+        None
+        if before is None
+        else {p: run_report.run.id for p, run_report in before.reports.items()}
+    )
 
 
 def test_nothing_was_begun_without_a_store_or_with_runs_of_no_suite(url: str, keep: Keep) -> None:

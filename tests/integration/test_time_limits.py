@@ -36,7 +36,7 @@ def stop(program: str, folder: Path, running: "subprocess.Popen[str]") -> set[in
 
 
 def metrics_of(out: str) -> set[str]:
-    return {m["metric"] for m in json.loads(out)["book"]["measurements"]} if out else set()
+    return {m["metric"] for m in json.loads(out)["report"]["measurements"]} if out else set()
 
 
 @pytest.mark.slow
@@ -65,7 +65,7 @@ def test_a_program_that_hangs_is_stopped_when_the_time_is_out_and_the_others_are
         if stopped and "clock" in metrics_of(out):
             break
     assert running.returncode == 0
-    run = json.loads(out)["book"]["run"]
+    run = json.loads(out)["report"]["run"]
     assert run["ended_early"] == "its time was out"
     reasons = {case["probe"]: why["reason"] for case, why in reversed(run["unmeasured"])}
     assert reasons["flops"] == "it still ran when the time was well past, and was stopped"

@@ -162,13 +162,13 @@ void twice_what_fills_the_link_stays_in_flight() {
 void the_most_is_never_passed() {
   CHECK(run({.050, 10e9}, 20000, 48).deepest <= 48);
   Depth depth({.least = 8, .start = 32, .most = 256});
-  depth.set_most(5);
+  depth.set_max(5);
   CHECK(depth.allowed() == 5);
   simulate(depth, {.050, 10e9}, 5000);
   CHECK(depth.allowed() == 5);
-  depth.set_most(64);
+  depth.set_max(64);
   CHECK(simulate(depth, {.050, 10e9}, 20000).depth > 30);
-  depth.set_most(0);
+  depth.set_max(0);
   CHECK(depth.allowed() == 1);
 }
 

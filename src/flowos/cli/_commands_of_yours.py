@@ -18,7 +18,7 @@ NAMES_PROBES: tuple[tuple[str, object], ...] = (
     ("suite", None),
 )
 """Options of `measure` that are of its own probes, and what they are by default."""
-_MOST_MINUTES = 1e300
+_MAX_MINUTES = 1e300
 
 
 def add_command(command: argparse.ArgumentParser) -> None:
@@ -115,8 +115,8 @@ def seconds_of(minutes: float | None) -> float | None:
     """Raises UsageError unless it is above 0 and below the most, or was not given."""
     if minutes is None:
         return None
-    if not 0 < minutes < _MOST_MINUTES:
-        raise UsageError(f"--minutes {minutes}: give a number above 0 and below {_MOST_MINUTES:g}")
+    if not 0 < minutes < _MAX_MINUTES:
+        raise UsageError(f"--minutes {minutes}: give a number above 0 and below {_MAX_MINUTES:g}")
     return 60 * minutes
 
 

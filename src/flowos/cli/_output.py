@@ -27,7 +27,7 @@ class OutputFailed(KeyboardInterrupt):
     """
 
 
-_LEAST_COLUMNS = 20
+_MIN_COLUMNS = 20
 
 _lost: list[OSError] = []
 """Why what other threads wrote was dropped."""
@@ -144,13 +144,13 @@ def print_folded(text: str, end: str = "\n") -> None:
     if sys.stdout.isatty():
         from flowos.report import folded
 
-        text = folded(text, max(columns(), _LEAST_COLUMNS))
+        text = folded(text, max(columns(), _MIN_COLUMNS))
     print(text, end=end)
 
 
 def text_width(most: int) -> int:
     """How wide the lines of a text are to be: of a terminal that is narrower, as wide as it."""
-    return min(most, max(columns(), _LEAST_COLUMNS)) if sys.stdout.isatty() else most
+    return min(most, max(columns(), _MIN_COLUMNS)) if sys.stdout.isatty() else most
 
 
 def print_json(value: object, *, indent: int | None = 1, file: TextIO | None = None) -> None:

@@ -65,9 +65,9 @@ def check_pool(args: argparse.Namespace) -> None:
 
 def nodes_of(args: argparse.Namespace) -> int:
     """How many nodes of a pool are measured on."""
-    from flowos.operations.deployments import LEAST_NODES
+    from flowos.operations.deployments import MIN_NODES
 
-    return args.nodes or LEAST_NODES
+    return args.nodes or MIN_NODES
 
 
 def deployment_of(args: argparse.Namespace, baseline: Baseline | None) -> "DeploymentRequest":

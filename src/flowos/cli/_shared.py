@@ -8,15 +8,15 @@ from typing import Any, NoReturn
 from flowos.cli._commands import COMMANDS
 from flowos.cli._output import columns
 
-_MOST_OF_AN_ERROR, _ITS_END = 400, 100
+_MAX_OF_AN_ERROR, _ITS_END = 400, 100
 
 
 class CommandParser(argparse.ArgumentParser):
     """Says itself what it does not know, in one line: the usage of some commands is twelve."""
 
     def error(self, message: str) -> NoReturn:
-        if len(message) > _MOST_OF_AN_ERROR:
-            message = f"{message[: _MOST_OF_AN_ERROR - _ITS_END]} ... {message[-_ITS_END:]}"
+        if len(message) > _MAX_OF_AN_ERROR:
+            message = f"{message[: _MAX_OF_AN_ERROR - _ITS_END]} ... {message[-_ITS_END:]}"
         message = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
         see = " See" if message.endswith("?") else "; see"
         self.exit(2, f"{self.prog}: error: {message}{see} {self.prog} --help\n")

@@ -104,7 +104,7 @@ def _show(result: "SuiteResult", as_json: bool) -> None:
 def _exit_code(result: "SuiteResult") -> int:
     if result.interrupted:
         return how_ended()[0]
-    if result.lost or not any(book.measurements for book in result.report.books):
+    if result.lost or not any(run_report.measurements for run_report in result.report.reports):
         return _EXIT_NOTHING
     return 0 if result.kept and result.page else _EXIT_NOT_KEPT
 

@@ -195,13 +195,13 @@ def _commands(args: argparse.Namespace) -> int:
             )
     except FlowosError as error:
         raise UsageError(str(error)) from error
-    verdicts, run = result.book.verdicts, result.book.run.id
+    verdicts, run = result.report.verdicts, result.report.run.id
     answer = "cannot judge" if result.failed else outcome(verdicts)
     if args.json:
         code = EXITS[answer]
         print_json({"answer": answer, "exit_code": code, "run": run, "verdicts": verdicts})
     else:
-        print_folded(text(result.book, text_width(WIDTH)), end="")
+        print_folded(text(result.report, text_width(WIDTH)), end="")
     failed = [f"flowos compare: {why}" for why in result.failed]
     for line in (*result.notes, *failed, *(f"written: {file}" for file in result.files[:1])):
         print(line, file=sys.stderr)

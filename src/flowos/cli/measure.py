@@ -228,9 +228,9 @@ def _shown(args: argparse.Namespace, result: "Result") -> int:
     from flowos.report import json as as_json
 
     if args.json:
-        print(as_json(result.book))
+        print(as_json(result.report))
     else:
-        print_folded(text(result.book, text_width(WIDTH)))
+        print_folded(text(result.report, text_width(WIDTH)))
     for line in _ends(result):
         print(line, file=sys.stderr)
     return _exit_code(result)
@@ -239,9 +239,9 @@ def _shown(args: argparse.Namespace, result: "Result") -> int:
 def _shown_checked(args: argparse.Namespace, result: "Result", baseline: Baseline) -> int:
     from flowos.operations.baseline import checked_report
 
-    check = checked_report(baseline, result.book)
+    check = checked_report(baseline, result.report)
     code = show_check(check, baseline, args.check, as_json=args.json)
-    written = wrote_junit(args.junit, check, result.book.run, args.check)
+    written = wrote_junit(args.junit, check, result.report.run, args.check)
     for line in _ends(result):
         print(line, file=sys.stderr)
     if result.interrupted:
@@ -254,13 +254,13 @@ def _ends(result: "Result") -> Iterator[str]:
     yield from (f"flowos measure: {why}" for why in result.failed)
     yield from (f"written: {file}" for file in result.files[:1])
     if result.interrupted:
-        numbers, run = len(result.book.measurements), result.book.run.id
+        numbers, run = len(result.report.measurements), result.report.run.id
         kept = f"; they are kept: flowos show {run}" if result.kept else ""
         yield f"flowos measure: interrupted: {numbers} numbers were measured until then{kept}"
 
 
 def _exit_code(result: "Result") -> int:
-    if not result.book.measurements or result.failed:
+    if not result.report.measurements or result.failed:
         return _EXIT_NOTHING
     if result.interrupted:
         return how_ended()[0]

@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         files = side_by_side.written_side_by_side(args.run_ids, args.store, args.out)
     else:
         (ref,) = args.run_ids or ("last",)
-        book = usual.with_places(side_by_side.book_by(ref, args.store), args.store)
-        files = history.rewritten(book, args.out, parquet=args.parquet)
+        report = usual.with_places(side_by_side.report_by(ref, args.store), args.store)
+        files = history.rewritten(report, args.out, parquet=args.parquet)
     print_json(files) if args.json else print(*files, sep="\n")
     return 0

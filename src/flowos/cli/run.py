@@ -98,15 +98,15 @@ def _add_pool_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--nodes",
         type=_node_count,
-        metavar="COUNT|LEAST:MOST",
-        help="how many of the pool's nodes to hold (default: 1); LEAST:MOST, as in 0:8: as many as "
+        metavar="COUNT|MIN:MAX",
+        help="how many of the pool's nodes to hold (default: 1); MIN:MAX, as in 0:8: as many as "
         "there is work for",
     )
     command.add_argument(
         "--idle-seconds",
         type=_idle_seconds,
         metavar="TIME",
-        help="with LEAST:MOST, give a node back that had nothing to do for so long (default: 300)",
+        help="with MIN:MAX, give a node back that had nothing to do for so long (default: 300)",
     )
     command.add_argument(
         "--seconds",
@@ -245,7 +245,7 @@ def _node_count(word: str) -> int | tuple[int, ...]:
         return least
     if len(most) > 1:
         raise argparse.ArgumentTypeError(f"{word!r:.40}: expected 2, or 0:8")
-    fitting(word, NodeRange, least=least, most=most[0], idle_seconds=1.0)
+    fitting(word, NodeRange, min_nodes=least, max_nodes=most[0], idle_seconds=1.0)
     return least, most[0]
 
 
@@ -253,7 +253,7 @@ def _idle_seconds(word: str) -> float:
     from flowos.plan import NodeRange
 
     seconds = number(word)
-    fitting(word, NodeRange, least=0, most=1, idle_seconds=seconds)
+    fitting(word, NodeRange, min_nodes=0, max_nodes=1, idle_seconds=seconds)
     return seconds
 
 

@@ -53,11 +53,11 @@ def run(args: argparse.Namespace) -> int:
         found = process(args.run_id)
         print_json(found) if args.json else print_folded("\n".join(lines(found)))
         return 0
-    book = with_places(history.book(args.run_id, args.store), args.store)
+    report = with_places(history.report(args.run_id, args.store), args.store)
     if args.json:
-        print(json(book))
+        print(json(report))
     else:
-        print_folded(text(book, text_width(WIDTH)))
+        print_folded(text(report, text_width(WIDTH)))
     return 0
 
 

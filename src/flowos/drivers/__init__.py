@@ -6,12 +6,12 @@ from flowos._lazy import lazily
 
 _PARTS = {
     "_base": "Launcher LinkStep MpiFamily Reason RunDir Runtime SetupStep",
-    "_bitstreams": "misfit read_bitstream",
+    "_bitstreams": "bitstream_incompatibility read_bitstream",
     "_cdi": (
         "CdiSpec Placed device_edits draws every_gpu known_devices place_devices read_cdi_spec "
         "specs_of"
     ),
-    "_complaints": "explain",
+    "_error_translation": "explain",
     "_devices": (
         "Answers CopyStep DeviceDriver DeviceFacts DeviceStep DeviceWork FilesStep MISSING "
         "NOT_ALLOWED ScanStep StepAnswer TOO_LATE ToolStep WriteStep"
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         SetupStep as SetupStep,
     )
     from flowos.drivers._bitstreams import (
-        misfit as misfit,
+        bitstream_incompatibility as bitstream_incompatibility,
         read_bitstream as read_bitstream,
     )
     from flowos.drivers._cdi import (
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
         read_cdi_spec as read_cdi_spec,
         specs_of as specs_of,
     )
-    from flowos.drivers._complaints import (
+    from flowos.drivers._error_translation import (
         explain as explain,
     )
     from flowos.drivers._devices import (

@@ -80,7 +80,7 @@ class Runtime(Protocol):
     @property
     def traits(self) -> Traits: ...
 
-    def ways(self, facts: "Facts") -> tuple["Runtime", ...]:
+    def variants(self, facts: "Facts") -> tuple["Runtime", ...]:
         """Variants of this runtime for the node, the best first; () if its program is missing.
 
         Each variant is tried by entering a tiny image; the first that works is used.

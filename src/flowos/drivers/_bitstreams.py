@@ -60,7 +60,7 @@ def read_bitstream(data: bytes, name: str) -> Bitstream:
     raise DeviceError(f"{name}: it is no bitstream of Xilinx, ECP5 or iCE40, and no xclbin")
 
 
-def misfit(bitstream: Bitstream, device: NodeDevice) -> str:
+def bitstream_incompatibility(bitstream: Bitstream, device: NodeDevice) -> str:
     """Why it cannot be loaded into this device; "" if it can, or a part is not known."""
     if bitstream.idcode is not None and device.idcode is not None:
         # openFPGALoader shows IDCODEs without the revision

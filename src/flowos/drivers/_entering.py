@@ -66,7 +66,7 @@ def reasons_against(facts: Facts, runtime: str, conditions: Iterable[str]) -> tu
     attempts = [t for t in facts.tried if t.name.partition(" ")[0] == runtime]
     if any(t.works for t in attempts):
         return ()
-    from flowos.drivers._complaints import explain  # of what went wrong
+    from flowos.drivers._error_translation import explain  # of what went wrong
 
     asked = attempts or [t for name in conditions if (t := tried(facts, name))]
     found: dict[str, Reason] = {}

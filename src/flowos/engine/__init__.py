@@ -43,7 +43,7 @@ _PARTS = {
     "environments._disk_cache": "cached keep",
     "flow._failures": "RemoteTraceback remedy_of",
     "flow._progress": "ProgressWatch",
-    "flow._runs": "Emit Event",
+    "flow._runs": "OnStage Event",
     "flow._slice": "Slice",
     "flow._submitted": "SubmittedRun as_completed",
     "flow._usage": "OnUsage SliceUsage",
@@ -185,7 +185,7 @@ if TYPE_CHECKING:
         ProgressWatch as ProgressWatch,
     )
     from flowos.engine.flow._runs import (
-        Emit as Emit,
+        OnStage as OnStage,
         Event as Event,
     )
     from flowos.engine.flow._slice import (

@@ -38,7 +38,7 @@ _IN_TIME_SECONDS = 1.0
 
 
 class GrowingSlice(HeldSlice):
-    """Nodes of a pool that come and go with the work. Made by `fo.slice(nodes=(LEAST, MOST))`."""
+    """Nodes of a pool that come and go with the work. Made by `fo.slice(nodes=(MIN, MAX))`."""
 
     def __init__(
         self,
@@ -62,17 +62,17 @@ class GrowingSlice(HeldSlice):
         self._done = self._times.done
         self._backed, self._since = False, 0.0
         """Whether there was a backlog when it looked last, and since when."""
-        provider.check(replace(ask, nodes=bounds.most))
+        provider.check(replace(ask, nodes=bounds.max_nodes))
         super().__init__(provider, ask, options, on_event, requeue=requeue)
         words = (weakref.ref(self), self._wake)
         threading.Thread(target=look_after, args=words, name="flowos-grow", daemon=True).start()
 
     def _begin(self, ask: Ask) -> Callable[[], None]:
         self._room = threading.Condition(self._lock)
-        words = (self._bounds.most, weakly(self.happened), self._wake.set)
+        words = (self._bounds.max_nodes, weakly(self.happened), self._wake.set)
         self._hold = ElasticHold(self._provider, ask, *words)
-        if self._bounds.least:
-            self._adopt(self._hold.more(self._bounds.least, CancelToken()))
+        if self._bounds.min_nodes:
+            self._adopt(self._hold.more(self._bounds.min_nodes, CancelToken()))
         return self._hold.free
 
     def _give_up(self) -> None:
@@ -117,7 +117,7 @@ class GrowingSlice(HeldSlice):
         Raises SliceRefused if they cannot be had. Runs on a node that is given back raise
         SliceFreed.
         """
-        low, high = self._bounds.least, self._bounds.most
+        low, high = self._bounds.min_nodes, self._bounds.max_nodes
         if type(nodes) is not int or not low <= nodes <= high:
             raise SliceRefused(f"resize: nodes={nodes!r}; this slice has {low} to {high}")
         cancel = CancelToken()
@@ -175,7 +175,7 @@ class GrowingSlice(HeldSlice):
 
     def _grows(self) -> bool:
         """Whether another node may come yet."""
-        return not self._failures.stopped and len(self._held.nodes) < self._bounds.most
+        return not self._failures.stopped and len(self._held.nodes) < self._bounds.max_nodes
 
     def _may_go_on(self) -> bool:
         """Else what waits for one raises why none comes."""
@@ -277,7 +277,7 @@ class GrowingSlice(HeldSlice):
         self._release([nodes[i] for i in step.give_back])
         with self._lock:
             goes_on = (mapping, self._coming, self._leaving, view.backlog)
-            beyond = len(self._held.nodes) != self._bounds.least
+            beyond = len(self._held.nodes) != self._bounds.min_nodes
             return _LOOK_SECONDS if beyond or any(goes_on) else None
 
     def _view(self, now: float) -> GrowthView:
@@ -324,7 +324,7 @@ class GrowingSlice(HeldSlice):
 
     def _ask_for_more(self) -> None:
         cancel = self._coming = CancelToken()
-        count = max(1, self._bounds.least - len(self._held.nodes))
+        count = max(1, self._bounds.min_nodes - len(self._held.nodes))
         self._hold.begin_more(count, cancel, weakly(self.came))
 
     def came(self, got: Held | Exception) -> None:

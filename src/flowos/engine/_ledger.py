@@ -63,7 +63,7 @@ class Claim:
 
 class ResourceLedger:
     """Cores, memory, GPUs and devices. A task that is to be alone takes all cores; one whose ranks
-    are on several nodes takes nothing by itself (see flow._gang).
+    are on several nodes takes nothing by itself (see flow._spread_ranks).
 
     idle: the cores that are free. One core may be taken from it and put back without asking, as
     long as the `line` is empty; a thread that puts some back calls `tell` if it is not.

@@ -15,7 +15,7 @@ from flowos.model import Usage
 if TYPE_CHECKING:
     from flowos.model import MachineState
 
-_MOST_WATTS = 1000.0
+_MAX_WATTS = 1000.0
 """More than any package takes: what may have been taken in a time."""
 _QUIET_DISK = 256 << 10
 """Bytes a second: while a disk moves less in all, it is not asked whose they are."""
@@ -31,11 +31,11 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class EnergyCounter:
-    """Joules since some start; the counter begins anew after `most_joules`."""
+    """Joules since some start; the counter begins anew after `max_joules`."""
 
     name: str
     joules: float
-    most_joules: float
+    max_joules: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,10 +119,10 @@ def _joules(
     began = {counter.name: counter for counter in before}
     if not after or began.keys() != {counter.name for counter in after}:
         return None
-    if any(wall * _MOST_WATTS > counter.most_joules for counter in after):
+    if any(wall * _MAX_WATTS > counter.max_joules for counter in after):
         return None
     passed = (c.joules - began[c.name].joules for c in after)
-    return sum(p if p >= 0 else p + c.most_joules for p, c in zip(passed, after, strict=True))
+    return sum(p if p >= 0 else p + c.max_joules for p, c in zip(passed, after, strict=True))
 
 
 def _both(before: float | None, after: float | None) -> tuple[float, float] | None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from flowos.engine.ray._ray_cluster import RayCluster
 
 
-def most_devices(schedule: Schedule) -> dict[str, int]:
+def max_devices(schedule: Schedule) -> dict[str, int]:
     """Of each name what its largest task needs; a choice that has none may do without."""
     most: dict[str, int] = {}
     asking = [s.needs for s in schedule.all_stages if s.needs.devices or s.needs.otherwise]

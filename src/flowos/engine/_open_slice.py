@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from flowos.drivers import path_inside
 from flowos.engine._ledger import ResourceLedger, Resources
-from flowos.engine._met_needs import met_needs, most_devices
+from flowos.engine._met_needs import max_devices, met_needs
 from flowos.engine._node import Node
 from flowos.engine._options import SliceOptions, Workers
 from flowos.engine._waiting_tasks import watchable
@@ -17,14 +17,14 @@ from flowos.engine.bodies._held_programs import hold_programs
 from flowos.engine.flow._commands import CommandLane
 from flowos.engine.flow._executor import Executor
 from flowos.engine.flow._folders import Folders
-from flowos.engine.flow._gang import refuse_ranks, with_spread_ranks
 from flowos.engine.flow._inside import Surroundings
 from flowos.engine.flow._kept import traffic_notes
-from flowos.engine.flow._kernel import Halt
+from flowos.engine.flow._kernel import StopFlag
 from flowos.engine.flow._lanes import Lanes, SteppingLane
 from flowos.engine.flow._runs import ExecutionSlot
 from flowos.engine.flow._sites import SiteFunction
 from flowos.engine.flow._slice import Slice
+from flowos.engine.flow._spread_ranks import refuse_ranks, with_spread_ranks
 from flowos.engine.flow._threads import ThreadLanes
 from flowos.engine.flow._usage import SliceUsage
 from flowos.engine.flow._written_files import with_present_files
@@ -73,19 +73,19 @@ def open_slice(flow: Flow, node: Node, options: SliceOptions) -> Slice:
         executor, missing, planned = _executor(flow, made, node, options, undo)
 
         def new_executor() -> Executor:
-            halts = [Halt() for _ in range(places)]
-            lanes = extras.marking(_lanes(kind, schedule, halts, around, options.ray))
-            pairs = enumerate(zip(lanes.lanes, halts, strict=True))
+            flags = [StopFlag() for _ in range(places)]
+            lanes = extras.marking(_lanes(kind, schedule, flags, around, options.ray))
+            pairs = enumerate(zip(lanes.lanes, flags, strict=True))
             return executor(
                 schedule,
                 lanes,
                 [
-                    extras.slot(lane, CommandLane(folders, around, halt), halt, f"{node.name}:{i}")
-                    for i, (lane, halt) in pairs
+                    extras.slot(lane, CommandLane(folders, around, flag), flag, f"{node.name}:{i}")
+                    for i, (lane, flag) in pairs
                 ],
                 (ResourceLedger(own), node.ledger),
                 helpers=0 if workers == "inline" else places,
-                emit=options.emit,
+                on_stage=options.on_stage,
                 hold_end=options.hold_end,
             )
 
@@ -142,7 +142,7 @@ def _held_for(
 ) -> tuple[Schedule, Resources]:
     """With what the slice may use of the node. Raises SliceRefused for what is not to be had."""
     undo.callback(hold_programs())
-    devices = node.hold_devices(most_devices(compiled))
+    devices = node.hold_devices(max_devices(compiled))
     undo.callback(devices.close)
     has = node.resources()
     held = _held(options.cores, len(has.cpus))
@@ -176,9 +176,9 @@ class _Around:
     node: Node
 
     def slot(
-        self, python: SteppingLane, commands: CommandLane, halt: Halt, worker: str
+        self, python: SteppingLane, commands: CommandLane, stop_flag: StopFlag, worker: str
     ) -> ExecutionSlot:
-        slot = commands.slot = ExecutionSlot(python, commands, halt)
+        slot = commands.slot = ExecutionSlot(python, commands, stop_flag)
         on_hit = None
         if self.log is not None:
             from flowos.engine.flow._task_log import LoggedLane, LoggedPythonLane
@@ -342,7 +342,7 @@ def _with_gpus(schedule: Schedule, env: Environment, node: Node) -> Environment:
 def _lanes(
     kind: Workers,
     schedule: Schedule,
-    halts: list[Halt],
+    stop_flags: list[StopFlag],
     around: Surroundings,
     ray: "RayCluster | None",
 ) -> Lanes:
@@ -350,10 +350,10 @@ def _lanes(
     if kind == "process":
         from flowos.engine.workers._process_lanes import ProcessLanes
 
-        return ProcessLanes(schedule, len(halts), halts=halts, around=around)
+        return ProcessLanes(schedule, len(stop_flags), stop_flags=stop_flags, around=around)
     if kind == "ray":
         from flowos.engine.ray._ray_lanes import RayLanes
 
         assert ray is not None
-        return RayLanes(schedule, halts, ray)
-    return ThreadLanes(schedule, halts)
+        return RayLanes(schedule, stop_flags, ray)
+    return ThreadLanes(schedule, stop_flags)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from flowos.engine._hold_end import NO_END, HoldEnd
 from flowos.engine._node import Node
-from flowos.engine.flow._runs import Emit
+from flowos.engine.flow._runs import OnStage
 from flowos.engine.flow._usage import OnUsage
 from flowos.model import BARE, Environment
 from flowos.plan import Fuse
@@ -35,7 +35,7 @@ class SliceOptions:
     cores: int | None = None
     folder: Path | None = None
     env: Environment = BARE
-    emit: Emit | None = None
+    on_stage: OnStage | None = None
     fuse: Fuse | None = None
     on_usage: OnUsage | None = None
     journal: Path | None = None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from flowos._native import Catalog
 
 _LIMIT = 1 << 63
-_MOST_DIGITS = 21  # with a sign; a number that has more is as much too large without them
+_MAX_DIGITS = 21  # with a sign; a number that has more is as much too large without them
 _NUMBER = re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _WHOLE = re.compile(r"-?[0-9]+")
 _PADDED = re.compile(r"-?0[0-9].*|-0")
@@ -223,7 +223,7 @@ def _numbers(words: Sequence[str]) -> Sequence[Label] | None:
     if not all(map(_NUMBER.fullmatch, words)) or any(map(_PADDED.fullmatch, words)):
         return None
     if all(map(_WHOLE.fullmatch, words)):
-        return [int(word[:_MOST_DIGITS]) for word in words]
+        return [int(word[:_MAX_DIGITS]) for word in words]
     return [float(word) for word in words]
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from flowos._native import Catalog, Counter, Early
 
 _THREADS = 32
-_MOST_BYTES = (1 << 63) - 1
+_MAX_BYTES = (1 << 63) - 1
 _PATTERN = frozenset("*?[")
 
 
@@ -232,7 +232,7 @@ def _npy_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
 
 def _record(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Record:
     record = Record(dtype=dtype, shape=shape)
-    if record.size_bytes > _MOST_BYTES:
+    if record.size_bytes > _MAX_BYTES:
         raise FeedError(
             f"Feed: {path}: a sample of shape {brief_repr(shape)} has 2**63 bytes or more: "
             "give a smaller length"

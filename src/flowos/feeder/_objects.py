@@ -35,11 +35,11 @@ T = TypeVar("T")
 SCHEMES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "https")
 
 _CLOUDS = ("AWS_", "AZURE_", "GOOGLE_")
-_MOST_AT_ONCE = 256
+_MAX_AT_ONCE = 256
 _LISTINGS_AT_ONCE = 32
 _PAGE = 1000  # keys: as many as S3 lists in one answer
 # With more folders than this, one listing of all of them costs fewer requests than one of each.
-_MOST_LISTED_APART = 1024
+_MAX_LISTED_APART = 1024
 
 
 class Bucket:
@@ -83,7 +83,7 @@ class Bucket:
             piece = piece_of(sample)
             return self._call(lambda: self._get(piece), "", tickets.closed)
 
-        serve_in_threads(tickets, read, _MOST_AT_ONCE)
+        serve_in_threads(tickets, read, _MAX_AT_ONCE)
 
     def _get(self, piece: Piece) -> "Buffer":
         import obstore
@@ -123,7 +123,7 @@ class Bucket:
             return self._below(None, found, on_entries)
         level = self._call(lambda: obstore.list_with_delimiter(self._store))
         folders = level["common_prefixes"]
-        if len(folders) > _MOST_LISTED_APART:
+        if len(folders) > _MAX_LISTED_APART:
             return self._below(None, found, on_entries)
         entries = self._entries_of(level["objects"])
         on_entries(entries)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from flowos._native import Catalog, Counter
 
 _THREADS = 8
-_MOST_PULLED = 256
+_MAX_PULLED = 256
 _LIMIT = 1 << 63
 
 
@@ -111,7 +111,7 @@ class ParquetSource:
     ) -> None:
         """firsts: of each file, its first sample."""
         try:
-            while got := tickets.pull(_MOST_PULLED):
+            while got := tickets.pull(_MAX_PULLED):
                 rows: list[tuple[Group, RowRequest]] = []
                 for ticket, sample in got:
                     file = int(np.searchsorted(firsts, sample, side="right")) - 1

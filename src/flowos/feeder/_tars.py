@@ -25,7 +25,7 @@ _BLOCK = 512
 _WINDOW = 8 << 10
 _NEVER_THE_SAMPLE = frozenset({"cls", "json", "txt"})
 _DUNDER = re.compile(r"__.*__")
-_MOST_CLASS_BYTES = 1024
+_MAX_CLASS_BYTES = 1024
 _WHOLE = re.compile(r"-?[0-9]+")
 _LIMIT = 1 << 63
 
@@ -162,6 +162,6 @@ def _members(storage: Storage, shard: Entry) -> Iterator[tuple[tarfile.TarInfo, 
 
 def _word_in(tar: tarfile.TarFile, info: tarfile.TarInfo) -> str:
     """Empty: it is too long, or no text."""
-    inside = tar.extractfile(info) if info.size <= _MOST_CLASS_BYTES else None
+    inside = tar.extractfile(info) if info.size <= _MAX_CLASS_BYTES else None
     word = os.fsdecode(inside.read()).strip(" \t\r\n") if inside else ""
     return word if all(letter >= " " for letter in word) else ""

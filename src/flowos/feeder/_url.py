@@ -12,7 +12,7 @@ from flowos.model import FeedError
 _MANY = re.compile(r"[{*]")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _NUMBERS = re.compile(r"(\d+)\.\.(\d+)")
-_MOST_NAMES = 1_000_000
+_MAX_NAMES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ def _choices(inside: str) -> Iterator[str]:
         yield from inside.split(",")
         return
     first, last = numbers[1], numbers[2]
-    if abs(int(last) - int(first)) >= _MOST_NAMES:
-        raise FeedError(f"{{{inside}}} stands for more than {_MOST_NAMES} names")
+    if abs(int(last) - int(first)) >= _MAX_NAMES:
+        raise FeedError(f"{{{inside}}} stands for more than {_MAX_NAMES} names")
     step = 1 if int(first) <= int(last) else -1
     padded = any(len(word) > 1 and word.startswith("0") for word in (first, last))
     width = max(len(first), len(last)) if padded else 0

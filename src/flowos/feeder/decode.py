@@ -36,7 +36,7 @@ Values: TypeAlias = Literal["uint8", "float32"]
 Channels: TypeAlias = tuple[float, float, float]
 Limits: TypeAlias = tuple[float, float]
 
-_MOST_SIDE = 65535  # as of JPEG
+_MAX_SIDE = 65535  # as of JPEG
 _IMAGENET_MEAN = (0.485, 0.456, 0.406)
 _IMAGENET_STD = (0.229, 0.224, 0.225)
 
@@ -207,8 +207,8 @@ def _problems(p: Pictures) -> Iterator[str]:
     for name, allowed in words.items():
         if getattr(p, name) not in allowed:
             yield f"{name}={brief_repr(getattr(p, name))}; expected one of {', '.join(allowed)}"
-    if not all(type(side) is int and 1 <= side <= _MOST_SIDE for side in (p.height, p.width)):
-        yield f"size=({p.height}, {p.width}); expected 1 to {_MOST_SIDE} pixels a side"
+    if not all(type(side) is int and 1 <= side <= _MAX_SIDE for side in (p.height, p.width)):
+        yield f"size=({p.height}, {p.width}); expected 1 to {_MAX_SIDE} pixels a side"
     if not _numbers((p.centre_share,), 1, most=1.0) or p.centre_share < 0.01:
         yield f"centre_share={brief_repr(p.centre_share)}; expected 0.01 to 1"
     if not _numbers(p.area, 2, most=1.0) or p.area[0] > p.area[1]:

@@ -28,7 +28,7 @@ _PARTS = {
         "SettingsError SliceFreed SliceRefused SolveError StoreError TaskFailed "
         "TimeLimitExceeded UsageError ValueRefused WiringError WorkerLost"
     ),
-    "_extents": "Extents Place PortMisfit bind_extents",
+    "_extents": "Extents Place PortIncompatible bind_extents",
     "_facts": (
         "Blas Cache Compiler CudaDevice Facts FileSystemFacts LogicalCpu Memory Missing Mpi "
         "NumaNode Tool Tried"
@@ -72,13 +72,13 @@ _PARTS = {
         "SourceCode counted files_of first_error headers_of included_names is_source_text "
         "language_of misses_c_abi quoted_words"
     ),
-    "_streams": "CYCLES_A_BEAT HdlDesign HdlStream LEAST_CYCLES STREAM_DTYPES streams_of",
+    "_streams": "CYCLES_A_BEAT HdlDesign HdlStream MIN_CYCLES STREAM_DTYPES streams_of",
     "_suite": "FigurePart Paper PaperFigure PaperSuite PublishedMachine PublishedNumber SuiteStep",
     "_task_log": "LoggedTask SliceLog",
     "_vm_size": "Promise VmSize",
     "_waiting_task": "WaitingTask",
     "_wiring": "needs_of",
-    "_work_sizes": "WorkSize group_sizes misfit_of_group work_sizes",
+    "_work_sizes": "WorkSize group_sizes group_incompatibility work_sizes",
 }
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ if TYPE_CHECKING:
     from flowos.model._extents import (
         Extents as Extents,
         Place as Place,
-        PortMisfit as PortMisfit,
+        PortIncompatible as PortIncompatible,
         bind_extents as bind_extents,
     )
     from flowos.model._facts import (
@@ -371,7 +371,7 @@ if TYPE_CHECKING:
     )
     from flowos.model._streams import (
         CYCLES_A_BEAT as CYCLES_A_BEAT,
-        LEAST_CYCLES as LEAST_CYCLES,
+        MIN_CYCLES as MIN_CYCLES,
         STREAM_DTYPES as STREAM_DTYPES,
         HdlDesign as HdlDesign,
         HdlStream as HdlStream,
@@ -393,7 +393,7 @@ if TYPE_CHECKING:
     from flowos.model._work_sizes import (
         WorkSize as WorkSize,
         group_sizes as group_sizes,
-        misfit_of_group as misfit_of_group,
+        group_incompatibility as group_incompatibility,
         work_sizes as work_sizes,
     )
 else:

@@ -64,8 +64,8 @@ class Python:
 class NativeCode(Python):
     """A function in another language, on an engine such as "cpu" or "opencl".
 
-    `fun` takes the values of the inputs, and raises PortMisfit where their extents disagree. If its
-    engine has memory of its own, fun.leaving(numbers) is the same function, whose outputs with
+    `fun` takes the values of the inputs, and raises PortIncompatible if their extents disagree. If
+    its engine has memory of its own, fun.leaving(numbers) is the same function, whose outputs with
     these numbers are each an EngineArray, which it takes too, and fun.home says where those are.
     """
 

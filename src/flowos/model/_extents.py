@@ -17,7 +17,7 @@ OUR_FRAMES = "__flowos_frames__"
 __flowos_frames__ = True
 
 
-class PortMisfit(Exception):  # noqa: N818 - reads as what is so
+class PortIncompatible(Exception):  # noqa: N818 - reads as what is so
     """What a task was given or gave is not what its ports promise; the text names the port."""
 
 
@@ -54,16 +54,19 @@ def _scalars(inputs: Sequence[Any], name: str) -> list[Place]:
 
 
 def bind_extents(extents: Extents, values: Sequence[Any]) -> dict[str, int]:
-    """The size of each name that inputs say; PortMisfit if two disagree, or one is below 0."""
+    """The size of each name that inputs say.
+
+    Raises PortIncompatible if two disagree, or one is below 0.
+    """
     sizes: dict[str, int] = {}
     for name, inputs, _ in extents:
         if inputs:
             sizes[name] = size = _size(values, inputs[0])
             if size < 0:
-                raise PortMisfit(f"input {inputs[0][0]!r}: extent {name!r} is {size}")
+                raise PortIncompatible(f"input {inputs[0][0]!r}: extent {name!r} is {size}")
             for place in inputs[1:]:
                 if (other := _size(values, place)) != size:
-                    raise PortMisfit(_disagree(name, "input", place, other, inputs[0], size))
+                    raise PortIncompatible(_disagree(name, "input", place, other, inputs[0], size))
     return sizes
 
 
@@ -79,7 +82,7 @@ def _disagree(
 
 
 def check_results(extents: Extents, sizes: dict[str, int], result: Any) -> None:
-    """PortMisfit if an output has another size than an input, or another output.
+    """PortIncompatible if an output has another size than an input, or another output.
 
     What is no array of the right shape is left to its port.
     """
@@ -93,7 +96,7 @@ def check_results(extents: Extents, sizes: dict[str, int], result: Any) -> None:
             if known is None:
                 known = place, size, "output"
             if size != known[1]:
-                raise PortMisfit(_disagree(name, "output", place, size, *known))
+                raise PortIncompatible(_disagree(name, "output", place, size, *known))
 
 
 def _size_if_there(values: Sequence[Any], place: Place) -> int | None:
@@ -103,7 +106,7 @@ def _size_if_there(values: Sequence[Any], place: Place) -> int | None:
 
 
 def with_extents(fun: Callable[..., Any], extents: Extents) -> Callable[..., Any]:
-    """The function, which raises PortMisfit where extents disagree."""
+    """The function, which raises PortIncompatible where extents disagree."""
     if not extents:
         return fun
     among_inputs, to_outputs = _pairs(extents)
@@ -150,13 +153,13 @@ def _pairs(extents: Extents) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...
 
 def known_extents(extents: Extents, arguments: Sequence[Any]) -> dict[str, int]:
     """Sizes that are known before a run. arguments: of each input an array, an integer, or a port
-    type of arrays. PortMisfit if two disagree."""
+    type of arrays. PortIncompatible if two disagree."""
     sizes: dict[str, int] = {}
     for name, inputs, _ in extents:
         known = [(p, s) for p in inputs if (s := _known(arguments[p[1]], p[2])) is not None]
         for place, size in known:
             if size != known[0][1]:
-                raise PortMisfit(_disagree(name, "input", place, size, *known[0]))
+                raise PortIncompatible(_disagree(name, "input", place, size, *known[0]))
             sizes[name] = size
     return sizes
 

@@ -89,7 +89,7 @@ class Task:
         return isinstance(body, Python) and body.limit_seconds is None
 
     def __call__(self, *arguments: object, **named: object) -> "Any":
-        """Wire the task: its output port, or a tuple of them. Raises WiringError for a misfit."""
+        """Wire the task: its output port, or a tuple. Raises WiringError if they do not fit."""
         given = bind_call(self.name, self.inputs, arguments, named, self.defaults, self.body)
         call = Call(self, tuple(map(_argument, itertools.repeat(self), self.inputs, given)))
         ports = call.ports()

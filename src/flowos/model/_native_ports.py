@@ -31,7 +31,7 @@ class NativePorts:
     lengths: tuple[str, ...]
 
     def sizes(self, values: Sequence[object]) -> dict[str, int]:
-        """Of each named extent. Raises PortMisfit if inputs disagree."""
+        """Of each named extent. Raises PortIncompatible if inputs disagree."""
         return bind_extents(self.extents, values)
 
     def shapes(self, sizes: Mapping[str, int]) -> list[tuple[int, ...]]:

@@ -142,7 +142,7 @@ class MachineState:
 class Sample:
     """Raw values of one metric of a case in one round; immutable.
 
-    in_turns: the programs of this round ran side by side, and each value was taken next to the
+    interleaved: the programs of this round ran side by side, and each value was taken next to the
     others' value of the same index.
     """
 
@@ -153,7 +153,7 @@ class Sample:
     unit: str
     values: tuple[float, ...]
     state: MachineState = MachineState()
-    in_turns: bool = False
+    interleaved: bool = field(default=False, metadata={"formerly": "in_turns"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

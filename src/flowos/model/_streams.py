@@ -16,7 +16,7 @@ STREAM_DTYPES = frozenset(
 )
 """Of elements that a beat can carry."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*")
-LEAST_CYCLES, CYCLES_A_BEAT = 100_000, 100
+MIN_CYCLES, CYCLES_A_BEAT = 100_000, 100
 """A module may take so many for what it is given, and more for each beat of its streams."""
 
 

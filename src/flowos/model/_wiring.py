@@ -6,7 +6,7 @@ from typing import Any
 
 from flowos.model._bodies import Command, Gang, In, Out, PortSpec, Python
 from flowos.model._errors import FlowosError, WiringError
-from flowos.model._extents import Extents, PortMisfit, known_extents
+from flowos.model._extents import Extents, PortIncompatible, known_extents
 from flowos.model._launch import Needs, with_choices
 from flowos.model._ports import (
     File,
@@ -126,8 +126,8 @@ def known_sizes(task: str, extents: Extents, arguments: Sequence[object]) -> dic
     """As `known_extents`. Raises WiringError if two arguments disagree."""
     try:
         return known_extents(extents, arguments)
-    except PortMisfit as misfit:
-        raise WiringError(f"task {task!r}, {misfit}") from None
+    except PortIncompatible as incompatibility:
+        raise WiringError(f"task {task!r}, {incompatibility}") from None
 
 
 def check_options(task: str, retries: object, requeue: object, cache: object) -> None:
@@ -180,7 +180,7 @@ def bind_call(
     defaults: Sequence[tuple[str, object]],
     body: object,
 ) -> tuple[object, ...]:
-    """What a task is called with. Raises WiringError for a misfit."""
+    """What a task is called with. Raises WiringError if they do not fit."""
     names = [port.name for port in inputs]
     keywords = body.keywords if isinstance(body, Python) else ()
     if len(names) >= len(values) > len(names) - len(keywords):

@@ -80,7 +80,9 @@ def group_sizes(where: str, keyword: str, given: object, axes: int) -> tuple[int
     return tuple(numbers)
 
 
-def misfit_of_group(group: Sequence[int], sizes: Sequence[int], of: Sequence[WorkSize]) -> str:
+def group_incompatibility(
+    group: Sequence[int], sizes: Sequence[int], of: Sequence[WorkSize]
+) -> str:
     """Why groups do not divide the sizes; "" if they do."""
     for number, size, named in zip(group, sizes, of, strict=True):
         if size % number and named.extent:

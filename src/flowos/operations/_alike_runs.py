@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from flowos.model import Facts, MachineKind, MeasurementRequest, Run, UsageError
 from flowos.operations.history import numbers_of
-from flowos.operations.measure import book_of
+from flowos.operations.measure import report_of
 from flowos.plan import MachineRun
 from flowos.probes import probes_for
 from flowos.store import Store, open_store
@@ -29,19 +29,21 @@ def alike_runs(
     refs: Sequence[str],
     url: str | None,
     *,
-    least: int,
+    min_runs: int,
     limit: int | None = None,
     only: Sequence[str] = (),
     one_machine: bool = False,
 ) -> AlikeRuns:
     """The runs of these ids; for one or none, all runs that are like it, or like the last one.
 
-    limit: the newest of those that were not given by id. least: how many are of use. only: what
-    these probes measured. Raises UsageError for a limit below `least` and for runs that are not
+    limit: the newest of those that were not given by id. min_runs: how many are of use. only: what
+    these probes measured. Raises UsageError for a limit below `min_runs` and for runs that are not
     alike, StoreError for one that does not exist.
     """
-    if limit is not None and limit < least and len(refs) < 2:
-        raise UsageError(f"--limit {limit}: give {least} or more, as fewer runs cannot be judged")
+    if limit is not None and limit < min_runs and len(refs) < 2:
+        raise UsageError(
+            f"--limit {limit}: give {min_runs} or more, as fewer runs cannot be judged"
+        )
     with open_store(url, make=False) as store:
         if len(refs) > 1:
             runs = _given(store, refs, one_machine=one_machine)
@@ -137,7 +139,9 @@ def storage_in(request: MeasurementRequest, probes: Sequence[str]) -> PurePath |
 
 
 def _measured(store: Store, run: Run) -> MachineRun:
-    return MachineRun(machine=machine_of(run), numbers=numbers_of(book_of(run, store.samples(run))))
+    return MachineRun(
+        machine=machine_of(run), numbers=numbers_of(report_of(run, store.samples(run)))
+    )
 
 
 def _restricted(run: MachineRun, only: Sequence[str]) -> MachineRun:

@@ -18,7 +18,7 @@ from flowos.solver import Csr, g3like, poisson, read_matrix, vector
 
 _POISSON = re.compile(r"poisson:(\d{1,9})(?:x(\d{1,9}))?(?:x(\d{1,9}))?")
 _SEEDED = re.compile(r"(g3like|random)(?::(\d{1,18}))?")
-_MOST_ROWS = 2**31 - 1
+_MAX_ROWS = 2**31 - 1
 _ROW_BYTES, _ENTRY_BYTES = 60, 12
 """Approximate minimum memory for a row and an entry: matrix, set-up and iteration."""
 
@@ -120,8 +120,8 @@ def _poisson_of(word: str) -> LinearProblem:
     if 0 in cells:
         raise UsageError(f"{word}: expected cells along x, y and z, as poisson:128x128x128")
     rows = prod(cells)
-    if rows > _MOST_ROWS:
-        raise UsageError(f"{word}: {rows} rows; at most {_MOST_ROWS} can be")
+    if rows > _MAX_ROWS:
+        raise UsageError(f"{word}: {rows} rows; at most {_MAX_ROWS} can be")
     entries = rows + 2 * sum(rows - rows // n for n in cells)
     _check_memory(word, rows * _ROW_BYTES + entries * _ENTRY_BYTES)
     x, y, z = cells

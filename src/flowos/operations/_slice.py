@@ -15,7 +15,7 @@ from typing import (
     overload,
 )
 
-from flowos.engine import Emit, Slice, SliceOptions, Workers, here, open_slice, remedy_of
+from flowos.engine import OnStage, Slice, SliceOptions, Workers, here, open_slice, remedy_of
 from flowos.model import Flow, OnProgress, Port, SliceRefused, brief_repr, flow_output
 from flowos.operations._answers import answer
 from flowos.operations._fpgas import know_fpgas
@@ -92,7 +92,7 @@ def slice_(  # noqa: PLR0913 - options, each by keyword
     cores: int | None = None,
     folder: str | PathLike[str] | None = None,
     fuse: Literal["chains", "none"] = "chains",
-    emit: Emit | None = None,
+    on_stage: OnStage | None = None,
     journal: str | PathLike[str] | None = None,
     log: str | PathLike[str] | None = None,
     progress: bool | OnProgress = False,
@@ -116,10 +116,10 @@ def slice_(  # noqa: PLR0913 - options, each by keyword
     None or "bare", an image (path or name, with @RUNTIME), an `environment`. workers: "thread" (the
     default outside images), "process" (in an image its python3), "inline", "ray" (on the nodes, or
     at address). cores: of a node, or all. folder: for files of commands; else `free` removes them.
-    fuse: "chains" of Python tasks run as one, or "none". emit: called when stages start and end.
+    fuse: "chains" of Python tasks run as one, or "none". on_stage: called as stages start and end.
     journal: a folder for results: killed programs go on. log: a file of JSON lines, one a task.
     progress: True, on a terminal, or a function. engines: of tasks by `either`. pool: of
-    flowos.toml, or "local". nodes: of it, 1 by default; (LEAST, MOST): one more while work waits,
+    flowos.toml, or "local". nodes: of it, 1 by default; (MIN, MAX): one more while work waits,
     one less idle for idle_seconds (300). seconds: at most. lease_seconds: after this program, for
     `attach`. gpus, memory_bytes, devices ({"fpga": 1}): of each node; else what tasks need.
     topology: "pack", "switch", "spread". requeue: what a lost node ran. on_event: gets events.
@@ -130,13 +130,15 @@ def slice_(  # noqa: PLR0913 - options, each by keyword
     ([array([1, 2, 3])], [[array([4, 5])]])
     """
     held = (nodes, idle_seconds, seconds, lease_seconds, gpus, memory_bytes, devices, topology)
-    found = _pool(pool, workers, flow, asked := _Asked(*held, address))
-    how = SliceKeywords(cores=cores, folder=folder, fuse=fuse, emit=emit, journal=journal, log=log)
-    options = slice_options(found, env, workers, {**how, "progress": progress, "engines": engines})
-    return _made(found, flow, asked, options, on_event, requeue=requeue)
+    found = _pool(pool, workers, flow, ask := _Asked(*held, address))
+    how = SliceKeywords(cores=cores, folder=folder, fuse=fuse, journal=journal, log=log)
+    how |= {"on_stage": on_stage, "progress": progress, "engines": engines}
+    return _new(
+        found, flow, ask, slice_options(found, env, workers, how), on_event, requeue=requeue
+    )
 
 
-def _made(
+def _new(
     pool: "Pool | None",
     given: Flowing | None,
     asked: _Asked,
@@ -263,26 +265,26 @@ def _bounds(asked: _Asked) -> "NodeRange | None":
     nodes, idle_seconds = asked.nodes, asked.idle_seconds
     if not isinstance(nodes, tuple | list):
         if idle_seconds is not None:
-            raise SliceRefused("slice: idle_seconds is of a slice that grows: nodes=(LEAST, MOST)")
+            raise SliceRefused("slice: idle_seconds is of a slice that grows: nodes=(MIN, MAX)")
         return None
     if len(nodes) != 2:
-        raise SliceRefused(f"slice: nodes={brief_repr(nodes)}; expected a number or (LEAST, MOST)")
+        raise SliceRefused(f"slice: nodes={brief_repr(nodes)}; expected a number or (MIN, MAX)")
     if asked.lease_seconds is not None:
         raise SliceRefused("slice: lease_seconds is of a number of nodes: one that grows has none")
     if asked.topology is not None:
         raise SliceRefused("slice: topology is of nodes held at once, and one that grows holds one")
     seconds = _IDLE_SECONDS if idle_seconds is None else idle_seconds
     try:
-        return NodeRange(least=nodes[0], most=nodes[1], idle_seconds=seconds)
+        return NodeRange(min_nodes=nodes[0], max_nodes=nodes[1], idle_seconds=seconds)
     except ValueError as error:
         raise SliceRefused(f"slice: {error}") from None
 
 
 def _ask_for(provider: "Provider", asked: _Asked, flow: Flow | None) -> "Ask":
     """With the first of what would do for the tasks that the pool can give at all."""
-    from flowos.plan import most_choices
+    from flowos.plan import max_choices
 
-    last = (most_choices(flow) if flow else 1) - 1
+    last = (max_choices(flow) if flow else 1) - 1
     for choice in range(last):
         with suppress(SliceRefused):
             ask = _ask(asked, flow, choice)

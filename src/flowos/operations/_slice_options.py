@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar
 
-from flowos.engine import Emit, SliceOptions, Workers
+from flowos.engine import OnStage, SliceOptions, Workers
 from flowos.model import OnProgress, SliceRefused, brief_repr
 from flowos.operations._files import path_complaint
 from flowos.operations._process_record import note
@@ -28,7 +28,7 @@ class SliceKeywords(TypedDict, total=False):
     cores: int | None
     folder: str | PathLike[str] | None
     fuse: Literal["chains", "none"]
-    emit: Emit | None
+    on_stage: OnStage | None
     journal: str | PathLike[str] | None
     log: str | PathLike[str] | None
     progress: bool | OnProgress
@@ -39,7 +39,7 @@ DEFAULTS = SliceKeywords(
     cores=None,
     folder=None,
     fuse="chains",
-    emit=None,
+    on_stage=None,
     journal=None,
     log=None,
     progress=False,
@@ -56,7 +56,7 @@ def options_of(
         cores=_cores(how["cores"], pool),
         folder=_absolute("folder", how["folder"]),
         fuse=None if _one_of("fuse", how["fuse"], _FUSE) == "chains" else "none",
-        emit=_called("emit", how["emit"]),
+        on_stage=_called("on_stage", how["on_stage"]),
         journal=_absolute("journal", how["journal"]),
         log=_absolute("log", how["log"]),
         progress=_watch(how["progress"]),
@@ -88,7 +88,7 @@ def _watch(progress: bool | OnProgress) -> "ProgressWatch | None":
     return None if sink is None else ProgressWatch(sink)
 
 
-def _called(option: str, given: Emit | None) -> Emit | None:
+def _called(option: str, given: OnStage | None) -> OnStage | None:
     if given is not None and not callable(given):
         raise SliceRefused(f"slice: {option}={brief_repr(given)}; expected a function")
     return given

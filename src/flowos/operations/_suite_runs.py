@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from flowos.model import Facts, MeasurementRequest, NoStoreError, Run
 from flowos.operations._alike_runs import kind_of
-from flowos.operations.history import book
+from flowos.operations.history import report
 from flowos.operations.measure import TIME_WAS_OUT
 from flowos.report import Report
 from flowos.store import open_store
@@ -13,10 +13,10 @@ from flowos.store import open_store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BegunSuite:
-    """of: what its runs share. books: probe -> the report of the run that measured it."""
+    """of: what its runs share. reports: probe -> the report of the run that measured it."""
 
     of: str
-    books: dict[str, Report]
+    reports: dict[str, Report]
 
 
 def begun(
@@ -38,14 +38,14 @@ def begun(
 
 def _begun(ours: list[tuple[Run, str]], url: str | None) -> BegunSuite:
     _, of = ours[0]
-    books: dict[str, Report] = {}
+    reports: dict[str, Report] = {}
     for run, its in ours:
         step = run.request.suite
-        if step and its == of and step.probe not in books and _is_whole(run):
-            found = book(run.id, url)
+        if step and its == of and step.probe not in reports and _is_whole(run):
+            found = report(run.id, url)
             if has_numbers(found, step.probe):
-                books[step.probe] = found
-    return BegunSuite(of=of, books=books)
+                reports[step.probe] = found
+    return BegunSuite(of=of, reports=reports)
 
 
 def has_numbers(found: Report, probe: str) -> bool:

@@ -25,7 +25,7 @@ from flowos.model import (
 from flowos.operations._alike_runs import alike_runs, kind_of, storage_in
 from flowos.operations._documents import read_document
 from flowos.operations._files import replaced
-from flowos.operations.history import book, numbers_of
+from flowos.operations.history import numbers_of, report
 from flowos.plan import MIN_RUNS, BaselineCheck, baseline_numbers, checked, unjudged_numbers
 from flowos.report import Report, baseline_json, junit, read_baseline_json
 
@@ -45,7 +45,7 @@ def baseline_of(
 
     Raises UsageError for fewer than two runs, or if no number is in two of them.
     """
-    found = alike_runs(refs, url, least=MIN_RUNS, limit=limit, only=only)
+    found = alike_runs(refs, url, min_runs=MIN_RUNS, limit=limit, only=only)
     if len(found.runs) < MIN_RUNS:
         raise UsageError(
             f"there is one run like {found.runs[0].id}: the spread between runs is not known;"
@@ -156,7 +156,7 @@ def _measured_with(of: Baseline | MeasurementRequest) -> dict[str, str]:
 
 def checked_run(baseline: Baseline, ref: str, url: str | None) -> tuple[BaselineCheck, Run]:
     """Judge a stored run. Raises StoreError if it does not exist."""
-    found = book(ref, url)
+    found = report(ref, url)
     return checked_report(baseline, found), found.run
 
 

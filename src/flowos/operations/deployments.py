@@ -27,7 +27,7 @@ from flowos.model import (
 from flowos.operations._alike_runs import machine_of
 from flowos.operations._files import write_together
 from flowos.operations._held_nodes import held_nodes
-from flowos.operations.history import book, numbers_of
+from flowos.operations.history import numbers_of, report
 from flowos.operations.measure import OnSample, Result, measured, planned
 from flowos.operations.settings import pool_named
 from flowos.operations.stored_runs import runs
@@ -35,7 +35,7 @@ from flowos.plan import DeploymentSpread, MachineRun, slow_machines, spreads
 from flowos.probes import probe_named, probes_for
 from flowos.report import Report, deployments_html, slow_line
 
-LEAST_NODES = 2
+MIN_NODES = 2
 """Of each deployment: two ranks are on two nodes, and clients of storage on each."""
 
 
@@ -47,7 +47,7 @@ class DeploymentRequest:
     """
 
     pool: str
-    nodes: int = LEAST_NODES
+    nodes: int = MIN_NODES
     count: int = 1
     between_seconds: float = 0.0
 
@@ -163,7 +163,7 @@ def _new_id() -> str:
 
 def _between(request: MeasurementRequest, wanted: DeploymentRequest) -> MeasurementRequest:
     """The request for what is measured between the nodes of a deployment."""
-    if wanted.nodes < LEAST_NODES:
+    if wanted.nodes < MIN_NODES:
         raise UsageError(f"--nodes {wanted.nodes}: what is measured between nodes needs two")
     return replace(request, probes=_probes(request.probes), nodes=wanted.nodes)
 
@@ -171,7 +171,7 @@ def _between(request: MeasurementRequest, wanted: DeploymentRequest) -> Measurem
 def _together(done: Sequence[Result], out: Path, unfinished: Sequence[str]) -> Deployments:
     """Compared, and written as a page if there are several. unfinished: what is missing, why."""
     notes = dict.fromkeys(note for result in done for note in result.notes)
-    found = compared_deployments([result.book for result in done])
+    found = compared_deployments([result.report for result in done])
     found = replace(
         found,
         notes=(*notes, *unfinished, *found.notes),
@@ -207,7 +207,7 @@ def _folder(number: int) -> str:
 
 def stored_deployments(ref: str, url: str | None, *, margin: float = RUNS_MARGIN) -> Deployments:
     """Of the run `ref`, and of all runs that were deployed with it. Raises UsageError for none."""
-    first = book(ref, url).run
+    first = report(ref, url).run
     if first.deployment is None:
         raise UsageError(
             f"run {first.id} measured no deployment: flowos measure --pool NAME --deployments 3"
@@ -219,23 +219,23 @@ def stored_deployments(ref: str, url: str | None, *, margin: float = RUNS_MARGIN
         if each.run.deployment is not None and each.run.deployment.of == of
     ]
     found.sort(key=lambda run: run.deployment.number if run.deployment else 0)
-    return compared_deployments([book(run.id, url) for run in found], margin=margin)
+    return compared_deployments([report(run.id, url) for run in found], margin=margin)
 
 
-def compared_deployments(books: Sequence[Report], *, margin: float = RUNS_MARGIN) -> Deployments:
-    """The key numbers of runs in each of them. books: of the deployments, in their order.
+def compared_deployments(reports: Sequence[Report], *, margin: float = RUNS_MARGIN) -> Deployments:
+    """The key numbers of runs in each of them. reports: of the deployments, in their order.
 
     Notes say which are slow, where there are enough to see that.
     """
-    runs = tuple(book.run for book in books)
-    found = spreads([numbers_of(book) for book in books], margin=margin, shown=_is_key)
-    return Deployments(runs=runs, spreads=found, notes=(*_same_again(runs), *_slow(books)))
+    runs = tuple(report.run for report in reports)
+    found = spreads([numbers_of(report) for report in reports], margin=margin, shown=_is_key)
+    return Deployments(runs=runs, spreads=found, notes=(*_same_again(runs), *_slow(reports)))
 
 
-def _slow(books: Sequence[Report]) -> Iterator[str]:
+def _slow(reports: Sequence[Report]) -> Iterator[str]:
     """Nodes that are slow among the deployments, by their key numbers."""
     measured = []
-    for each in books:
+    for each in reports:
         keys = [m for m in each.measurements if _is_key(m)]
         numbers = replace(numbers_of(each), measurements=keys)
         measured.append(MachineRun(machine=machine_of(each.run), numbers=numbers))

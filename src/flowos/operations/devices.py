@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from flowos.drivers import ToolStep, device_driver_named, misfit, read_bitstream
+from flowos.drivers import ToolStep, bitstream_incompatibility, device_driver_named, read_bitstream
 from flowos.engine import HeldDevice, here, owner_words, state_of
 from flowos.model import Argv, Bitstream, DeviceError, DeviceState, Fpga, NodeDevice, did_you_mean
 from flowos.operations.settings_file import load_settings
@@ -68,7 +68,9 @@ def load(
     if dry_run:
         return done
     with HeldDevice(device) as held:
-        if complaint := misfit(bitstream, held.device):  # another board was put there
+        if complaint := bitstream_incompatibility(
+            bitstream, held.device
+        ):  # another board was put there
             raise DeviceError(f"{device.name}: {complaint}")
         anew = held.deploy(bitstream, file.absolute(), again=again)
     return replace(done, did="loaded" if anew else "had it already")
@@ -136,7 +138,7 @@ def _picture(state: DeviceState, bitstream: Bitstream) -> DevicePicture:
     elif device.unusable:
         refused = device.unusable
     elif device.kind == "fpga":
-        refused = misfit(bitstream, device)
+        refused = bitstream_incompatibility(bitstream, device)
     loaded, at = record.loaded, record.loaded_at
     return DevicePicture(name=device.name, refused=refused, loaded=loaded, loaded_at=at)
 

@@ -19,7 +19,7 @@ from flowos.model import (
     did_you_mean,
 )
 from flowos.operations._files import replaced
-from flowos.operations.measure import OUT_OF_TIME, as_planned, book_of, with_time_to_tell
+from flowos.operations.measure import OUT_OF_TIME, as_planned, report_of, with_time_to_tell
 from flowos.plan import Numbers, by_probe, compare, limits_for, side_by_side
 from flowos.probes import probe_named
 from flowos.report import Report, csv
@@ -32,9 +32,9 @@ _NUMBERS = (
 """Columns of the table; all others but the count are text."""
 
 
-def book(ref: str, url: str | None) -> Report:
+def report(ref: str, url: str | None) -> Report:
     """The report of a run by its id, a prefix or 'last'. Raises StoreError if there is none."""
-    return book_of(*_samples_of(ref, url))
+    return report_of(*_samples_of(ref, url))
 
 
 def rewritten(made: Report, out: Path, *, parquet: bool = False) -> tuple[Path, ...]:
@@ -123,7 +123,7 @@ class RunComparison:
 
 def beside(refs: tuple[str, str], url: str | None, *, margin: float = RUNS_MARGIN) -> RunComparison:
     """Compare the second run with the first. See `plan.side_by_side` for what that proves."""
-    first, second = (book(ref, url) for ref in refs)
+    first, second = (report(ref, url) for ref in refs)
     if first.run.id == second.run.id:
         raise UsageError(f"both are run {first.run.id}: there is nothing to compare")
     base, other = numbers_of(first), numbers_of(second)
@@ -175,15 +175,15 @@ def described(run: Run) -> Iterator[tuple[str, str]]:
     yield "folder of commands", str(run.request.folder or "")
 
 
-def numbers_of(book: Report) -> Numbers:
+def numbers_of(report: Report) -> Numbers:
     """What a run is compared by with one that was not interleaved with it."""
-    limits = limits_for(book.run.facts.architecture, (s.state for s in book.samples))
+    limits = limits_for(report.run.facts.architecture, (s.state for s in report.samples))
     return Numbers(
-        run=book.run.id,
-        measurements=book.measurements,
-        samples=book.samples,
-        failed=[c for c, why in book.run.unmeasured if why.reason != OUT_OF_TIME.reason],
-        ended_early=book.run.ended_early,
+        run=report.run.id,
+        measurements=report.measurements,
+        samples=report.samples,
+        failed=[c for c, why in report.run.unmeasured if why.reason != OUT_OF_TIME.reason],
+        ended_early=report.run.ended_early,
         limits=limits,
     )
 

@@ -42,7 +42,7 @@ def slow_among(
     If all runs are of one name, each counts as a machine of its own. Raises UsageError for fewer
     than three machines.
     """
-    alike = alike_runs(refs, url, least=MIN_MACHINES, limit=limit, only=only)
+    alike = alike_runs(refs, url, min_runs=MIN_MACHINES, limit=limit, only=only)
     found = slow_machines(alike.measured, error=error)
     if len(found.machines) < MIN_MACHINES:
         raise UsageError(
@@ -64,7 +64,7 @@ def changes_of(
 
     Raises UsageError for fewer than six runs.
     """
-    found = alike_runs(refs, url, least=MIN_HISTORY, limit=limit, only=only, one_machine=True)
+    found = alike_runs(refs, url, min_runs=MIN_HISTORY, limit=limit, only=only, one_machine=True)
     if len(found.runs) < MIN_HISTORY:
         raise UsageError(
             f"{_counted(found)}: a change is found in {MIN_HISTORY} runs or more, three before it"

@@ -33,7 +33,7 @@ def measure(
     Raises UsageError for an unknown probe or command, EnvironmentRefused for an unknown image.
 
     >>> result = fo.measure(commands=["sleep 0.01", "sleep 0.02"])
-    >>> [verdict.other for verdict in result.book.verdicts]
+    >>> [verdict.other for verdict in result.report.verdicts]
     ['sleep 0.02']
     >>> "sleep 0.02" in str(result)
     True

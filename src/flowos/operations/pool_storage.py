@@ -16,7 +16,7 @@ from flowos.model import (
 )
 from flowos.operations._pool_kinds import kind_of_pool
 from flowos.operations._slice_record import RecordedProvider
-from flowos.operations.measure import book_of
+from flowos.operations.measure import report_of
 from flowos.store import Store, open_store
 
 _PATIENCE_SECONDS = 15.0
@@ -95,7 +95,7 @@ def _is_of(run: Run, path: PurePath, hosts: Collection[str]) -> bool:
 
 def _speed(store: Store, run: Run) -> StorageSpeed | None:
     """None of a run that did not come to it."""
-    measured = book_of(run, store.samples(run)).measurements
+    measured = report_of(run, store.samples(run)).measurements
     rates = {_workload(each): each.value for each in measured if _is_sequential(each)}
     if not rates:
         return None

@@ -32,7 +32,7 @@ from flowos.operations._files import check_folder, path_complaint
 from flowos.operations._whole_numbers import dumped
 
 _NUMBERS, _NESTED = (".npy", ".json"), (".json",)
-_MOST_OF_A_NAME = 200
+_MAX_OF_A_NAME = 200
 
 
 def publish(value: object, path: str | PathLike[str]) -> bool:
@@ -133,7 +133,7 @@ def _check_files(source: Path) -> None:
 
 def _aside(target: Path) -> Path:
     """Next to it; its name may be as long as one can be."""
-    start = os.fsdecode(os.fsencode(target.name)[:_MOST_OF_A_NAME])
+    start = os.fsdecode(os.fsencode(target.name)[:_MAX_OF_A_NAME])
     return target.with_name(f".{start}.{secrets.token_hex(4)}")
 
 

@@ -24,7 +24,7 @@ from flowos import engine
 from flowos.engine import PageAnswer, PageRequest, PageServer
 from flowos.model import FlowosError, ListedRun, Process, SliceRecord, StoreError, UsageError
 from flowos.operations import processes, slices, stored_runs
-from flowos.operations.measure import book_of
+from flowos.operations.measure import report_of
 from flowos.operations.settings_file import load_settings, settings_files, settings_names
 from flowos.operations.task_log import read_log
 from flowos.report import html, timeline_html
@@ -189,7 +189,7 @@ class Site:
                 run = store.run(asked.words[0])
             except StoreError as error:
                 raise _NotHereError(str(error)) from error
-            return _Shown(html(book_of(run, store.samples(run)), frame=SERVED))
+            return _Shown(html(report_of(run, store.samples(run)), frame=SERVED))
 
     def _open(self) -> Store:
         return open_store(self._url, make=False, wait_seconds=processes.PATIENCE_SECONDS)

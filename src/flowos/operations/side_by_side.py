@@ -9,8 +9,8 @@ from flowos.model import RUNS_MARGIN, Run, Sample, StoreError, UsageError, Verdi
 from flowos.operations._alike_runs import differences, machine_of
 from flowos.operations._documents import read_document
 from flowos.operations._files import write_together
-from flowos.operations.history import book, described, numbers_of
-from flowos.operations.measure import book_of
+from flowos.operations.history import described, numbers_of, report
+from flowos.operations.measure import report_of
 from flowos.plan import side_by_side
 from flowos.report import (
     Report,
@@ -31,7 +31,7 @@ MAX_RUNS = 50
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    book: Report
+    report: Report
     source: str
 
 
@@ -51,7 +51,7 @@ def imported(path: Path) -> Report:
     _check_names(path, given.samples)
     _check_values(path, given.samples)
     try:
-        return book_of(given.run, given.samples)
+        return report_of(given.run, given.samples)
     except (ValueError, LookupError, ArithmeticError, TypeError) as error:
         reason = str(error) or type(error).__name__
         raise UsageError(f"{path}: this report cannot be used: {reason!r:.100}") from error
@@ -82,9 +82,9 @@ def _check_values(path: Path, samples: Sequence[Sample]) -> None:
                 )
 
 
-def book_by(ref: str, url: str | None) -> Report:
+def report_by(ref: str, url: str | None) -> Report:
     """The report of a stored run, or of a file. Raises StoreError or UsageError for neither."""
-    return imported(Path(ref)) if is_file(ref) else book(ref, url)
+    return imported(Path(ref)) if is_file(ref) else report(ref, url)
 
 
 def side_by_side_of(refs: Sequence[str], url: str | None) -> SideBySide:
@@ -95,12 +95,12 @@ def side_by_side_of(refs: Sequence[str], url: str | None) -> SideBySide:
     """
     if len(refs) > MAX_RUNS:
         raise UsageError(f"{len(refs)} runs are more than a page can show: give {MAX_RUNS} at most")
-    found = [_Found(book_by(ref, url), ref if is_file(ref) else "") for ref in refs]
-    _check_each_once([each.book.run.id for each in found], refs)
-    first = found[0].book
+    found = [_Found(report_by(ref, url), ref if is_file(ref) else "") for ref in refs]
+    _check_each_once([each.report.run.id for each in found], refs)
+    first = found[0].report
     return SideBySide(
         runs=tuple(_reported(number, each, first) for number, each in enumerate(found, start=1)),
-        differences=tuple(_differences([each.book.run for each in found])),
+        differences=tuple(_differences([each.report.run for each in found])),
     )
 
 
@@ -127,13 +127,13 @@ def _check_each_once(ids: Sequence[str], refs: Sequence[str]) -> None:
 
 
 def _reported(number: int, found: _Found, first: Report) -> ReportedRun:
-    run = found.book.run
+    run = found.report.run
     unlike = tuple(what for what, _, _ in differences(first.run, run, one_machine=False))
-    verdicts = () if unlike or found.book is first else _verdicts(first, found.book)
+    verdicts = () if unlike or found.report is first else _verdicts(first, found.report)
     return ReportedRun(
         label=f"{number}: {machine_of(run)}, {run.started[:16].replace('T', ' ')}",
         machine=machine_of(run),
-        book=found.book,
+        report=found.report,
         source=found.source,
         unlike=unlike,
         verdicts=verdicts,

@@ -122,7 +122,13 @@ def measured_suite(
     with _nodes_of(wanted, on_progress) as on:
         before, plan = _planned(request, wanted, url, seconds, on)
         session = _Session(
-            plan=plan, of=before.of, request=request, out=out, url=url, on=on, books=before.books
+            plan=plan,
+            of=before.of,
+            request=request,
+            out=out,
+            url=url,
+            on=on,
+            reports=before.reports,
         )
         _measure_left(session, on_progress, on_sample)
     session.write()
@@ -154,7 +160,7 @@ def _measure_left(session: "_Session", on_progress: OnProgress, on_sample: OnSam
             if session.interrupted or session.lost:
                 break
     except KeyboardInterrupt:
-        if not session.books:
+        if not session.reports:
             raise
         session.interrupted = True
     if not plan.left:
@@ -180,8 +186,8 @@ def _planned(
         check(request, request.environments or ("bare",))
     here = facts(request) if on is None else facts_on(on.node, request)
     before = None if wanted.again else begun(suite.name, request, here, url, wanted.pool)
-    before = before or BegunSuite(of=f"s-{engine.utc()[:10]}-{secrets.token_hex(3)}", books={})
-    done = {probe: found.run.id for probe, found in before.books.items()}
+    before = before or BegunSuite(of=f"s-{engine.utc()[:10]}-{secrets.token_hex(3)}", reports={})
+    done = {probe: found.run.id for probe, found in before.reports.items()}
     plan = plan_suite(suite, figures, here, request, done)
     return before, in_time(plan, request, seconds)
 
@@ -196,7 +202,7 @@ class _Session:
     out: Path
     url: str | None
     on: DeployedOn | None
-    books: dict[str, Report]
+    reports: dict[str, Report]
     notes: dict[str, None] = field(default_factory=dict)
     page: Path | None = None
     measured: int = 0
@@ -215,7 +221,7 @@ class _Session:
             on_sample=on_sample,
             on=self.on,
         )
-        self.books[step.probe] = done.book
+        self.reports[step.probe] = done.report
         self.notes |= dict.fromkeys(done.notes)
         self.kept &= done.kept
         self.measured += 1
@@ -229,11 +235,11 @@ class _Session:
             SuiteFigure(
                 figure=each.figure,
                 lacking=each.lacking,
-                books=tuple(self.books[name] for name in each.probes if name in self.books),
+                reports=tuple(self.reports[name] for name in each.probes if name in self.reports),
                 waiting=tuple(
                     (name, why)
                     for name in each.probes
-                    if (why := _not_yet(self.books.get(name), name)) is not None
+                    if (why := _not_yet(self.reports.get(name), name)) is not None
                 ),
             )
             for each in self.plan.figures

@@ -17,29 +17,29 @@ _Key = tuple[str, str, str]
 """Label, metric, unit."""
 
 
-def with_places(book: Report, url: str | None) -> Report:
+def with_places(report: Report, url: str | None) -> Report:
     """The report with the place of each headline that enough other runs of the store have.
 
     They are of the same kind of machine and were measured in the same way. Unchanged without a
     store, and for runs that compare. Raises StoreError if the store of a URL cannot be opened.
     """
-    if not book.headlines:
-        return book
+    if not report.headlines:
+        return report
     try:
         with open_store(url, make=False) as store:
-            others = _others(store, book)
+            others = _others(store, report)
     except NoStoreError:
-        return book
+        return report
     except StoreError:
         if url:
             raise
-        return book
-    return replace(book, places=tuple(_places(book, others)))
+        return report
+    return replace(report, places=tuple(_places(report, others)))
 
 
-def _others(store: Store, book: Report) -> list[tuple[Run, dict[_Key, Measurement]]]:
+def _others(store: Store, report: Report) -> list[tuple[Run, dict[_Key, Measurement]]]:
     try:
-        return [(run, _values(store, run, book)) for run in _alike(store, book.run)]
+        return [(run, _values(store, run, report)) for run in _alike(store, report.run)]
     except StoreError:
         return []  # a run that cannot be read is no reason not to show this one
 
@@ -58,21 +58,21 @@ def _alike(store: Store, wanted: Run) -> list[Run]:
     return alike[:MAX_OTHERS]
 
 
-def _values(store: Store, run: Run, book: Report) -> dict[_Key, Measurement]:
+def _values(store: Store, run: Run, report: Report) -> dict[_Key, Measurement]:
     """The headlines of a run, as far as the report has them, too."""
-    metrics = {(h.measured.case.probe, h.measured.metric) for h in book.headlines}
+    metrics = {(h.measured.case.probe, h.measured.metric) for h in report.headlines}
     found = headlines_in(run, store.samples(run), metrics)
     return {(label, m.metric, m.unit): m for label, m in found}
 
 
 def _places(
-    book: Report, others: list[tuple[Run, dict[_Key, Measurement]]]
+    report: Report, others: list[tuple[Run, dict[_Key, Measurement]]]
 ) -> Iterator[NumberPlace]:
-    for headline in book.headlines:
+    for headline in report.headlines:
         m = headline.measured
         key = (headline.label, m.metric, m.unit)
         found = [_point(run, values[key]) for run, values in others if key in values]
-        place = place_among(*key, _point(book.run, m), found)
+        place = place_among(*key, _point(report.run, m), found)
         if place is not None:
             yield place
 

@@ -13,7 +13,7 @@ _PARTS = {
     "_residence": "with_resident_arrays",
     "_slow_machines": "MIN_MACHINES SLOW_ERROR SlowMachine SlowMachines slow_machines",
     "_compare": "compare",
-    "_choices": "most_choices with_needs",
+    "_choices": "max_choices with_needs",
     "_deployments": "DeploymentSpread spreads",
     "_devices": "DevicePicture choose_device",
     "_engines": "TRIES Engines TriedEngines next_engines planned",
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from flowos.plan._compare import (
         compare as compare,
     )
-    from flowos.plan._choices import most_choices as most_choices, with_needs as with_needs
+    from flowos.plan._choices import max_choices as max_choices, with_needs as with_needs
     from flowos.plan._deployments import (
         DeploymentSpread as DeploymentSpread,
         spreads as spreads,

@@ -170,7 +170,7 @@ class _Trial:
                 true = self.true_seconds[case] * slowed[case]
                 took[case].append(self.machine.measure(true * self._turn(self.stalls.get(case))))
         for case in cases:
-            yield replace(_sample(case, number, tuple(took[case])), in_turns=True)
+            yield replace(_sample(case, number, tuple(took[case])), interleaved=True)
 
     def _process(self, stalls: Stalls | None) -> float:
         return self.machine.stalled(stalls) if stalls and stalls.of_processes else 1.0

@@ -122,20 +122,20 @@ def _by_mean(v: Verdict, seen: Evidence, tail: Tail, by_mean: Answer) -> Verdict
 
 
 def _unless_it_stalls(v: Verdict, seen: Evidence, tail: Tail) -> Verdict:
-    """Verdict where the median is equal: equal unless there are doubts."""
-    doubts = list(_doubts(v, tail))
-    if not doubts:
+    """Verdict where the median is equal: equal unless there are suspicions."""
+    suspicions = list(_suspicions(v, tail))
+    if not suspicions:
         return v
-    doubted = _because(replace(v, answer="inconclusive"), "equal in the median", *doubts)
+    suspicious = _because(replace(v, answer="inconclusive"), "equal in the median", *suspicions)
     if not _even(tail, v.margin):
         where = _apart(tail, seen.looks)
-        return replace(_with(doubted, where, "inconclusive"), statistic="mean")
+        return replace(_with(suspicious, where, "inconclusive"), statistic="mean")
     if tail.processes < (enough := processes_for(_stalls(v, tail))):
-        return replace(doubted, needed=math.ceil(v.rounds * enough / tail.processes))
-    return doubted
+        return replace(suspicious, needed=math.ceil(v.rounds * enough / tail.processes))
+    return suspicious
 
 
-def _doubts(v: Verdict, tail: Tail) -> Iterator[str]:
+def _suspicions(v: Verdict, tail: Tail) -> Iterator[str]:
     if not _even(tail, v.margin):
         yield f"not so, or not surely so, in the mean time: {v.mean:.3f}"
     if abs(tail.p90) > P90_WIDTH * math.log1p(v.margin):

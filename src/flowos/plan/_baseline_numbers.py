@@ -36,13 +36,13 @@ def baseline_numbers(runs: Sequence[MachineRun], *, error: float) -> tuple[Basel
 
     error: probability that a check of a machine like these calls any number worse.
     """
-    numbers, _ = repeated(runs, of=_run, least=MIN_RUNS, quiet=QUIET_RUNS)
+    numbers, _ = repeated(runs, of=_run, min_runs=MIN_RUNS, quiet=QUIET_RUNS)
     return tuple(_number(number, error / len(numbers)) for number in numbers)
 
 
 def unjudged_numbers(runs: Sequence[MachineRun]) -> tuple[UnjudgedNumber, ...]:
     """The others that two runs have."""
-    return unjudged(repeated(runs, of=_run, least=MIN_RUNS, quiet=QUIET_RUNS)[1])
+    return unjudged(repeated(runs, of=_run, min_runs=MIN_RUNS, quiet=QUIET_RUNS)[1])
 
 
 def _run(run: MachineRun) -> str:
@@ -50,7 +50,7 @@ def _run(run: MachineRun) -> str:
 
 
 def _number(number: RepeatedNumber, error: float) -> BaselineNumber:
-    expected = new_run(number.by_machine(), number.least_deviation)
+    expected = new_run(number.by_machine(), number.min_deviation)
     return BaselineNumber(
         probe=number.case.probe,
         levels=number.case.levels,

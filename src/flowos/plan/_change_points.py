@@ -90,9 +90,9 @@ def number_changes(
     left out.
     """
     numbers, others = repeated(
-        runs, of=lambda run: run.numbers.run, least=MIN_HISTORY, quiet=MIN_HISTORY
+        runs, of=lambda run: run.numbers.run, min_runs=MIN_HISTORY, quiet=MIN_HISTORY
     )
-    breaks = [best_break(n.goodness, n.least_deviation) for n in numbers]
+    breaks = [best_break(n.goodness, n.min_deviation) for n in numbers]
     limit = _limit([each.chance for each in breaks], error)
     return (*(_history(number, limit) for number in numbers), *map(_unjudged, others))
 
@@ -116,20 +116,20 @@ def _limit(chances: Sequence[float], error: float) -> float:
     return max((step for c, step in zip(ordered, steps, strict=True) if c <= step), default=-1.0)
 
 
-def change_places(values: Sequence[float], limit: float, least_deviation: float) -> list[Break]:
+def change_places(values: Sequence[float], limit: float, min_deviation: float) -> list[Break]:
     """All changes with a chance up to `limit`, in order, sides of a change searched again."""
-    found = best_break(values, least_deviation)
+    found = best_break(values, min_deviation)
     if found.chance > limit:
         return []
-    after = change_places(values[found.at :], limit, least_deviation)
+    after = change_places(values[found.at :], limit, min_deviation)
     return [
-        *change_places(values[: found.at], limit, least_deviation),
+        *change_places(values[: found.at], limit, min_deviation),
         found,
         *(Break(each.at + found.at, each.chance) for each in after),
     ]
 
 
-def best_break(values: Sequence[float], least_deviation: float = 1e-9) -> Break:
+def best_break(values: Sequence[float], min_deviation: float = 1e-9) -> Break:
     """Where the values before and after differ most; of fewer than six the chance is 1."""
     count = len(values)
     if count < MIN_HISTORY:
@@ -143,7 +143,7 @@ def best_break(values: Sequence[float], least_deviation: float = 1e-9) -> Break:
     }
     at = max(explained, key=explained.__getitem__)
     freedom = count - 2
-    rest = max((squares - explained[at]) / freedom, least_deviation**2)
+    rest = max((squares - explained[at]) / freedom, min_deviation**2)
     t = math.sqrt(explained[at] / rest)
     if not _is_step(values[:at], values[at:]):
         return Break(at, 1.0)
@@ -158,7 +158,7 @@ def _is_step(before: Sequence[float], after: Sequence[float]) -> bool:
 
 
 def _history(number: RepeatedNumber, limit: float) -> NumberHistory:
-    breaks = change_places(number.goodness, limit, number.least_deviation)
+    breaks = change_places(number.goodness, limit, number.min_deviation)
     return NumberHistory(
         case=number.case,
         metric=number.metric,
@@ -174,7 +174,7 @@ def _changes(number: RepeatedNumber, breaks: Sequence[Break]) -> Iterator[Number
     sides = [number.goodness[start:end] for start, end in pairwise(ends)]
     for each, (before, after) in zip(breaks, pairwise(sides), strict=True):
         step = fmean(after) - fmean(before)
-        reach = _reach(before, after, number.least_deviation)
+        reach = _reach(before, after, number.min_deviation)
         yield NumberChange(
             last=number.found[each.at - 1][0].numbers.run,
             first=number.found[each.at][0].numbers.run,
@@ -187,11 +187,11 @@ def _changes(number: RepeatedNumber, breaks: Sequence[Break]) -> Iterator[Number
         )
 
 
-def _reach(before: Sequence[float], after: Sequence[float], least_deviation: float) -> float:
+def _reach(before: Sequence[float], after: Sequence[float], min_deviation: float) -> float:
     """Half of Student's interval of the difference of two means."""
     squares = sum((v - fmean(side)) ** 2 for side in (before, after) for v in side)
     freedom = len(before) + len(after) - 2
-    deviation = max(math.sqrt(squares / freedom), least_deviation)
+    deviation = max(math.sqrt(squares / freedom), min_deviation)
     return (
         student_quantile(_LEVEL, freedom) * deviation * math.sqrt(1 / len(before) + 1 / len(after))
     )

@@ -28,6 +28,6 @@ def _is(one: object, other: object) -> bool:
     return one is other
 
 
-def most_choices(flow: Flow) -> int:
+def max_choices(flow: Flow) -> int:
     """Of the task that has most; 1 where each knows what it needs."""
     return max((len(task.needs.choices) for task in tasks_within(flow)), default=1)

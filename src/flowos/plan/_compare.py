@@ -127,7 +127,7 @@ def deviation_inside(rounds: Sequence[Round]) -> float:
 
     Side by side: of the median of the turns' log ratios, from their quartiles.
     """
-    beside = [r for r in rounds if r.in_turns]
+    beside = [r for r in rounds if r.interleaved]
     if beside:
         each = (r.inner**2 / len(r.differences) for r in beside)
         return MEDIAN_PER_QUARTILES * math.sqrt(fmean(each))

@@ -44,7 +44,7 @@ def noise_of(pairs: Sequence[Pair]) -> Noise:
 
     Rounds side by side are left out: their processes differ between rounds only.
     """
-    inner = [r.inner for pair in pairs for r in pair.rounds if not r.in_turns]
+    inner = [r.inner for pair in pairs for r in pair.rounds if not r.interleaved]
     if len(inner) < MANY:
         return Noise(len(inner), 0.0)
     return Noise(len(inner), quantiles(inner, n=10, method="inclusive")[-1])

@@ -16,15 +16,18 @@ class NodeRange:
     Raises ValueError for what cannot be.
     """
 
-    least: int
-    most: int
+    min_nodes: int
+    max_nodes: int
     idle_seconds: float
 
     def __post_init__(self) -> None:
-        pair = (self.least, self.most)
-        if any(type(each) is not int for each in pair) or not 0 <= self.least <= self.most > 0:
+        pair = (self.min_nodes, self.max_nodes)
+        if (
+            any(type(each) is not int for each in pair)
+            or not 0 <= self.min_nodes <= self.max_nodes > 0
+        ):
             raise ValueError(
-                f"nodes={pair!r}; expected (LEAST, MOST), with LEAST from 0 to MOST, MOST above 0"
+                f"nodes={pair!r}; expected (MIN, MAX), with MIN from 0 to MAX, MAX above 0"
             )
         seconds = self.idle_seconds
         if type(seconds) not in (int, float) or not 0 < seconds < _MAX_SECONDS:
@@ -62,14 +65,14 @@ class GrowthStep:
 
 def growth_step(view: GrowthView, nodes: NodeRange) -> GrowthStep:
     """One thing at a time: nodes are given back while none is waited for."""
-    enough = len(view.idle) >= nodes.least
+    enough = len(view.idle) >= nodes.min_nodes
     if view.coming:
         unneeded = view.backlog == 0 and view.quiet_seconds >= nodes.idle_seconds
         return GrowthStep(withdraw=enough and unneeded)
     if _grows(view, nodes, enough=enough):
         return GrowthStep(grow=True)
     longest = sorted(range(len(view.idle)), key=lambda i: -view.idle[i])
-    spare = longest[: max(0, len(view.idle) - nodes.least)]
+    spare = longest[: max(0, len(view.idle) - nodes.min_nodes)]
     return GrowthStep(give_back=tuple(i for i in spare if view.idle[i] >= nodes.idle_seconds))
 
 
@@ -78,7 +81,7 @@ def why_no_node(view: GrowthView, nodes: NodeRange, pool_said: str, failed: str)
     if view.coming:
         return f"the pool was asked for one, and said: {pool_said or 'nothing yet'}"
     held = len(view.idle) + view.leaving
-    if held >= nodes.most:
+    if held >= nodes.max_nodes:
         return f"the slice holds {held}, the most that it may, and they have no room"
     if view.failures:
         return f"none came ({failed}); the pool is asked again"
@@ -87,7 +90,7 @@ def why_no_node(view: GrowthView, nodes: NodeRange, pool_said: str, failed: str)
 
 def _grows(view: GrowthView, nodes: NodeRange, *, enough: bool) -> bool:
     held = len(view.idle) + view.leaving
-    if held >= nodes.most or view.failures >= MAX_FAILURES:
+    if held >= nodes.max_nodes or view.failures >= MAX_FAILURES:
         return False
     if view.failures and view.failed_seconds < _RETRY_SECONDS * 2 ** (view.failures - 1):
         return False

@@ -12,7 +12,7 @@ ORPHAN_SECONDS = 90.0
 """A machine that is younger may be one whose node Slurm does not yet count as powered up."""
 
 _PATIENT: Collection[str] = ("busy", "unreachable")
-_FIRST_SECONDS, _MOST_SECONDS = 0.5, 8.0
+_FIRST_SECONDS, _MAX_SECONDS = 0.5, 8.0
 
 
 def nonce_at(seconds: float, random: str) -> str:
@@ -58,5 +58,5 @@ def without_machine(nodes: Collection[str], vms: Iterable[Vm]) -> tuple[str, ...
 
 def next_try(refusal: CloudRefusal, tries: int, left_seconds: float) -> float | None:
     """Seconds until a call is repeated that has failed `tries` times; None: it is not."""
-    wait = min(_FIRST_SECONDS * 2 ** (tries - 1), _MOST_SECONDS)
+    wait = min(_FIRST_SECONDS * 2 ** (tries - 1), _MAX_SECONDS)
     return wait if refusal.kind in _PATIENT and wait < left_seconds else None

@@ -37,22 +37,22 @@ class NewRun:
         return math.hypot(*(student_quantile(1 - 2 * error, f) * part for part, f in self.parts))
 
 
-def new_run(groups: Sequence[Sequence[float]], least_deviation: float) -> NewRun:
+def new_run(groups: Sequence[Sequence[float]], min_deviation: float) -> NewRun:
     """From the values of each machine: two at least, of one machine or of two.
 
-    least_deviation: known from other data; it keeps values that agree by chance from being taken
+    min_deviation: known from other data; it keeps values that agree by chance from being taken
     for exact.
     """
     if len(groups) == 1:
         (values,) = groups
-        deviation = max(stdev(values), least_deviation)
+        deviation = max(stdev(values), min_deviation)
         return _around(median(values), deviation, len(values))
     means = [fmean(values) for values in groups]
     alike = sum(map(len, groups)) - len(groups)
     squares = sum((v - m) ** 2 for g, m in zip(groups, means, strict=True) for v in g)
     in_means = fmean(1 / len(values) for values in groups)
     rest = (1 - in_means) * squares / alike if alike else 0.0
-    between = max(stdev(means), math.sqrt(max(0.0, least_deviation**2 - rest)))
+    between = max(stdev(means), math.sqrt(max(0.0, min_deviation**2 - rest)))
     found = _around(median(means), between, len(groups))
     more = ((math.sqrt(rest), alike),) if alike else ()
     return NewRun(found.centre, math.hypot(between, math.sqrt(rest)), (*found.parts, *more))

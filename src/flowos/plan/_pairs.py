@@ -18,15 +18,15 @@ RoundId = tuple[str, int]
 class Turns:
     """One case in one round: log goodness of each turn, and whether its machine state is marked.
 
-    A turn is a run of the program. For programs that ran side by side (in_turns), each value is a
-    turn, measured next to one of the other program. logs: from the median of a turn's values.
+    A turn is a run of the program. For programs that ran side by side (interleaved), each value
+    is a turn, measured next to one of the other program. logs: from the median of a turn's values.
     means: from the mean time, in which stalls count.
     """
 
     logs: tuple[float, ...]
     means: tuple[float, ...]
     marked: bool
-    in_turns: bool
+    interleaved: bool
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,14 @@ class Round:
     @cached_property
     def inner(self) -> float:
         """Spread between turns of one case; side by side, interquartile range of the log ratios."""
-        if self.in_turns:
+        if self.interleaved:
             low, _, high = quantiles(self.differences, n=4)
             return high - low
         return max(max(side.logs) - min(side.logs) for side in (self.base, self.other))
 
     @property
-    def in_turns(self) -> bool:
-        return self.base.in_turns and self.other.in_turns
+    def interleaved(self) -> bool:
+        return self.base.interleaved and self.other.interleaved
 
     @property
     def marked(self) -> bool:
@@ -121,12 +121,12 @@ def _whole(
 def _turns(samples: Sequence[Sample], limits: NoiseThresholds) -> Turns:
     """One turn per sample: the median of its values; a sample without a positive value is skipped.
 
-    Of samples with `in_turns` each value is a turn, and all values must be positive.
+    Of samples with `interleaved` each value is a turn, and all values must be positive.
     """
     sign = -1 if lower_is_better(samples[0].unit) else 1
-    in_turns = all(s.in_turns for s in samples)
+    interleaved = all(s.interleaved for s in samples)
     kept = [(s, values) for s in samples if (values := positive(s.values))]
-    if in_turns:
+    if interleaved:
         whole = (values for s, values in kept if len(values) == len(s.values))
         turns: list[tuple[float, ...]] = [(value,) for values in whole for value in values]
     else:
@@ -135,7 +135,7 @@ def _turns(samples: Sequence[Sample], limits: NoiseThresholds) -> Turns:
         logs=tuple([sign * math.log(_median(values)) for values in turns]),
         means=tuple([_mean([sign * math.log(v) for v in values]) for values in turns]),
         marked=not all(undisturbed(s.state, limits) for s in samples),
-        in_turns=in_turns,
+        interleaved=interleaved,
     )
 
 

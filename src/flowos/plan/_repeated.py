@@ -56,7 +56,7 @@ class RepeatedNumber:
         return tuple(map(tuple, of.values()))
 
     @property
-    def least_deviation(self) -> float:
+    def min_deviation(self) -> float:
         """Standard error of the median of a run, from the middle half of its values: the median of
         a new run scatters by this at least.
 
@@ -68,9 +68,9 @@ class RepeatedNumber:
 
 
 def repeated(
-    runs: Sequence[MachineRun], *, of: Callable[[MachineRun], str], least: int, quiet: int
+    runs: Sequence[MachineRun], *, of: Callable[[MachineRun], str], min_runs: int, quiet: int
 ) -> tuple[tuple[RepeatedNumber, ...], tuple[RepeatedNumber, ...]]:
-    """Numbers of at least `least` different `of`, in the order first seen: those above 0 in all
+    """Numbers of at least `min_runs` different `of`, in the order first seen: those above 0 in all
     runs that have them, and the others, which have no logarithm.
 
     Of the former, marked ones are left out if the others are of at least `quiet` different `of`,
@@ -83,7 +83,7 @@ def repeated(
     numbers = [
         RepeatedNumber(case=case, metric=metric, unit=unit, found=tuple(all_))
         for (case, metric, unit), all_ in found.items()
-        if len({of(run) for run, _ in all_}) >= least
+        if len({of(run) for run, _ in all_}) >= min_runs
     ]
     judged = (replace(n, found=_quiet(n.found, of, quiet)) for n in numbers if _has_logarithms(n))
     return tuple(judged), tuple(n for n in numbers if not _has_logarithms(n))
@@ -98,10 +98,10 @@ def _has_logarithms(number: RepeatedNumber) -> bool:
 
 
 def _quiet(
-    found: Sequence[_Found], of: Callable[[MachineRun], str], least: int
+    found: Sequence[_Found], of: Callable[[MachineRun], str], min_runs: int
 ) -> tuple[_Found, ...]:
     unmarked = [each for each in found if each[1].trust.good]
-    enough = len({of(run) for run, _ in unmarked}) >= least and 2 * len(unmarked) >= len(found)
+    enough = len({of(run) for run, _ in unmarked}) >= min_runs and 2 * len(unmarked) >= len(found)
     return tuple(unmarked if enough else found)
 
 

@@ -80,7 +80,7 @@ def slow_machines(runs: Sequence[MachineRun], *, error: float = SLOW_ERROR) -> S
     by_run = len({run.machine for run in runs}) == 1
     runs = [replace(run, machine=run.numbers.run) for run in runs] if by_run else runs
     numbers, others = repeated(
-        runs, of=lambda run: run.machine, least=MIN_MACHINES, quiet=MIN_MACHINES
+        runs, of=lambda run: run.machine, min_runs=MIN_MACHINES, quiet=MIN_MACHINES
     )
     return SlowMachines(
         machines=tuple(dict.fromkeys(run.machine for run in runs)),
@@ -94,7 +94,7 @@ def slow_machines(runs: Sequence[MachineRun], *, error: float = SLOW_ERROR) -> S
 def _of_number(number: RepeatedNumber, error: float, numbers: int) -> Iterator[SlowMachine]:
     machines = number.machines
     means = [fmean(values) for values in number.by_machine()]
-    slow = slow_ones(means, error / numbers, number.least_deviation)
+    slow = slow_ones(means, error / numbers, number.min_deviation)
     rest = median(mean for at, mean in enumerate(means) if at not in slow)
     for at, chance in slow.items():
         if means[at] - rest < -math.log1p(RESOLUTION):
@@ -112,7 +112,7 @@ def _of_number(number: RepeatedNumber, error: float, numbers: int) -> Iterator[S
 
 
 def slow_ones(
-    values: Sequence[float], error: float, least_deviation: float = 1e-9
+    values: Sequence[float], error: float, min_deviation: float = 1e-9
 ) -> dict[int, float]:
     """Which of several values are too low, the lowest first, with the chance of such a one.
 
@@ -121,18 +121,18 @@ def slow_ones(
     order = sorted(range(len(values)), key=values.__getitem__)
     slow: dict[int, float] = {}
     while len(rest := order[len(slow) :]) >= MIN_MACHINES:
-        found = _lowest([values[at] for at in rest], error, least_deviation)
+        found = _lowest([values[at] for at in rest], error, min_deviation)
         if not found:
             break
         slow |= dict(zip(rest, found, strict=False))
     return slow
 
 
-def _lowest(ordered: Sequence[float], error: float, least_deviation: float) -> list[float]:
+def _lowest(ordered: Sequence[float], error: float, min_deviation: float) -> list[float]:
     """The chance of each of the lowest values that do not belong to the others."""
     tests = max(1, int(_SHARE * len(ordered)))
     chances = [
-        _chance(ordered[at], ordered[at + 1 :], least_deviation) / _weight(at, tests)
+        _chance(ordered[at], ordered[at + 1 :], min_deviation) / _weight(at, tests)
         for at in range(tests)
     ]
     found = max((at + 1 for at, chance in enumerate(chances) if chance <= error), default=0)
@@ -146,11 +146,11 @@ def _weight(at: int, tests: int) -> float:
     return _FIRST if at == 0 else (1 - _FIRST) / (tests - 1)
 
 
-def _chance(lowest: float, others: Sequence[float], least_deviation: float) -> float:
+def _chance(lowest: float, others: Sequence[float], min_deviation: float) -> float:
     """That of so many values any is so far below the others."""
     centre = fmean(others)
     squares = sum((value - centre) ** 2 for value in others)
     freedom = len(others) - 1
-    deviation = max(math.sqrt(squares / freedom), least_deviation)
+    deviation = max(math.sqrt(squares / freedom), min_deviation)
     t = (centre - lowest) / (deviation * math.sqrt(1 + 1 / len(others)))
     return (len(others) + 1) * student_tail(t, freedom)

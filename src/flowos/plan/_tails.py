@@ -125,7 +125,7 @@ def _cost(lag: float) -> float:
 def _costs(rounds: Sequence[Round]) -> Iterator[tuple[tuple[RoundId, int], float]]:
     """By round and place in it. Side by side, a round is one process of each."""
     for r in rounds:
-        each = [_excess(r)] if r.in_turns else map(_cost, r.lags)
+        each = [_excess(r)] if r.interleaved else map(_cost, r.lags)
         yield from (((r.at, place), cost) for place, cost in enumerate(each))
 
 

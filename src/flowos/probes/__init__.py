@@ -23,9 +23,9 @@ from flowos.probes._flows import flow_of_builds, program_of_task
 from flowos.probes._gpu import HOST
 from flowos.probes._headlines import headlines_of
 from flowos.probes._roofline import rooflines
-from flowos.probes._suspect import SUSPECT
+from flowos.probes._suspicious import SUSPICIOUS
 from flowos.probes._tables import probe_named, probes_for
-from flowos.probes._worth import Worth, in_words, worth
+from flowos.probes._tuning_gain import TuningGain, in_words, worth
 from flowos.probes.facts import NOMINAL
 from flowos.probes.startup import timed
 from flowos.probes.working_set import CACHES_END_AT
@@ -36,7 +36,7 @@ __all__ = [
     "HOST",
     "NOMINAL",
     "SOURCE_SECONDS",
-    "SUSPECT",
+    "SUSPICIOUS",
     "Build",
     "ComparedCase",
     "Headline",
@@ -44,7 +44,7 @@ __all__ = [
     "ProbeInfo",
     "Program",
     "Trial",
-    "Worth",
+    "TuningGain",
     "allowed_everywhere",
     "best_compiler",
     "blocked",

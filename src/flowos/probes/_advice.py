@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from flowos.model import Advice, Case, Verdict
 from flowos.probes._placement import INTEL, OPENMP
-from flowos.probes._worth import Worth
+from flowos.probes._tuning_gain import TuningGain
 
 USUAL = {"stores": "plain", "pages": "system", "flags": "O2"}
 """Axis -> the level that programs have by default; of other axes every level counts."""
 
 
-def advice(found: Worth) -> tuple[Advice, ...]:
+def advice(found: TuningGain) -> tuple[Advice, ...]:
     """Advice for each axis on which the default level, or the worst of several, is slower."""
     best: dict[str, Verdict] = {}
     for v in found.settings:
@@ -21,7 +21,7 @@ def advice(found: Worth) -> tuple[Advice, ...]:
     return tuple(_advice(found, axis, v) for axis, v in best.items())
 
 
-def _is_usual(found: Worth, v: Verdict) -> bool:
+def _is_usual(found: TuningGain, v: Verdict) -> bool:
     """Is it the level that programs have by default? Of threads the most."""
     if v.axis == "threads":
         most = max(
@@ -47,7 +47,7 @@ def _together(first: Advice, *others: Advice) -> Advice:
     return replace(first, why=first.why + more)
 
 
-def _advice(found: Worth, axis: str, v: Verdict) -> Advice:
+def _advice(found: TuningGain, axis: str, v: Verdict) -> Advice:
     at = ", ".join(f"{name} {level}" for name, level in found.best.levels)
     return Advice(
         do=" ".join(_deed(found.best, axis)),

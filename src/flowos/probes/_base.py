@@ -27,7 +27,7 @@ from flowos.model import (
 from flowos.probes._build import Build
 from flowos.probes._intensity import Intensity
 from flowos.probes._nominal import Nominal, no_nominal
-from flowos.probes._worth import Worth
+from flowos.probes._tuning_gain import TuningGain
 
 CANNOT_MEASURE_HERE = 77
 
@@ -196,7 +196,7 @@ class Probe(Protocol):
         return ()
 
     def advice(
-        self, measured: Sequence[Measurement], best: Worth | None
+        self, measured: Sequence[Measurement], best: TuningGain | None
     ) -> tuple[Advice, ...] | None:
         """Advice from the probe's own measurements; None if there was nothing to look for."""
         return None

@@ -13,7 +13,7 @@ from typing import Any
 
 from flowos.model import Case, Exited, MeasureError, Outcome, Reading, Unmeasured
 from flowos.probes._storage import MORE_ROOM, in_memory
-from flowos.probes._suspect import suspected
+from flowos.probes._suspicious import suspected
 
 MIX = ("mix", "70:30")
 """The level of a case that reads and writes at the same time."""

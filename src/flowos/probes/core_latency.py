@@ -25,9 +25,9 @@ from flowos.probes._base import (
 )
 from flowos.probes._cores import NO_COMPILER, build_for, remembered
 
-MOST_CORES = {"quick": 8, "normal": 16, "full": 128}
+MAX_CORES = {"quick": 8, "normal": 16, "full": 128}
 """Of the matrix: each pair of them is measured."""
-MOST_SIBLINGS = {"quick": 2, "normal": 4, "full": 32}
+MAX_SIBLINGS = {"quick": 2, "normal": 4, "full": 32}
 """Pairs of hardware threads of one core."""
 
 DISTANCES = ("core", "cache", "socket", "machine")
@@ -121,8 +121,8 @@ def pairs_by_distance(facts: Facts, effort: Effort) -> Mapping[str, list[tuple[i
     cache = _last_cache_of(facts)
     siblings = _siblings(facts)
     found: dict[str, list[tuple[int, int]]] = {distance: [] for distance in DISTANCES}
-    found["core"] = _spread(siblings, MOST_SIBLINGS[effort])
-    for a, b in combinations(_matrix_cores(facts, MOST_CORES[effort], cache), 2):
+    found["core"] = _spread(siblings, MAX_SIBLINGS[effort])
+    for a, b in combinations(_matrix_cores(facts, MAX_CORES[effort], cache), 2):
         found[_distance(a, b, cache)].append((a.number, b.number))
     return {distance: pairs for distance, pairs in found.items() if pairs}
 

@@ -62,10 +62,10 @@ class Flops(Probe):
         )
 
     def findings(self, measured: Sequence[Measurement]) -> tuple[str, ...]:
-        return doubts(measured)
+        return suspicious(measured)
 
 
-def doubts(measured: Sequence[Measurement]) -> tuple[str, ...]:
+def suspicious(measured: Sequence[Measurement]) -> tuple[str, ...]:
     """One sentence on instruction sets that were slower than a narrower one; () if none.
 
     Each includes the narrower one, so less than 0.9 of its rate means a disturbed measurement, or

@@ -44,7 +44,7 @@ from flowos.probes._env_charts import env_curve
 from flowos.probes._intensity import Intensity, of_product
 from flowos.probes._left_out import sizes_left_out
 from flowos.probes._nominal import TYPE_BITS, nominal_arithmetic
-from flowos.probes._worth import Worth
+from flowos.probes._tuning_gain import TuningGain
 
 SIGILL, SIGABRT = 4, 6
 SLOW = 0.8
@@ -223,7 +223,7 @@ class Gemm(Probe):
     def advice(
         self,
         measured: Sequence[Measurement],
-        best: Worth | None,
+        best: TuningGain | None,
     ) -> tuple[Advice, ...] | None:
         return slow_defaults(measured) if measured else None
 

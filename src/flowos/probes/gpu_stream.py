@@ -10,7 +10,7 @@ from flowos.probes._intensity import TRIAD, Intensity
 
 SECONDS = {"quick": 1.0, "normal": 2.0, "full": 8.0}
 CACHES_PER_ARRAY = 4
-LEAST_BYTES, MOST_SHARE = 256 << 20, 0.2
+MIN_BYTES, MAX_SHARE = 256 << 20, 0.2
 HOST_BYTES = 64 << 20
 
 
@@ -49,5 +49,5 @@ def _array_bytes(device: CudaDevice | None) -> int:
     """Of one array, as far as three of them fit into the memory."""
     if device is None:
         return HOST_BYTES
-    wanted = max(LEAST_BYTES, CACHES_PER_ARRAY * device.cache_bytes)
-    return min(wanted, int(MOST_SHARE * device.memory_bytes)) // 4096 * 4096
+    wanted = max(MIN_BYTES, CACHES_PER_ARRAY * device.cache_bytes)
+    return min(wanted, int(MAX_SHARE * device.memory_bytes)) // 4096 * 4096

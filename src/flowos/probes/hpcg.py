@@ -44,7 +44,7 @@ SIZES = {"quick": 48, "normal": 64, "full": 104}
 """Rows of a core in each direction, unless the caches, or HPCG's rule of memory, need more."""
 SECONDS = {"quick": 1, "normal": 8, "full": 60}
 """How long sets are repeated; at least one."""
-LEAST_SIZE, STEP = 16, 8
+MIN_SIZE, STEP = 16, 8
 BYTES_PER_ROW = 450
 """Matrix, its three coarse levels, and vectors."""
 CACHES = 2
@@ -104,9 +104,9 @@ class Hpcg(Probe):
         if compiler is None and tool is None:
             return NO_COMPILER
         size = size_for(facts, effort)
-        if size < LEAST_SIZE:
+        if size < MIN_SIZE:
             return Unmeasured(
-                reason=f"too little memory for {LEAST_SIZE}x{LEAST_SIZE}x{LEAST_SIZE} rows a core"
+                reason=f"too little memory for {MIN_SIZE}x{MIN_SIZE}x{MIN_SIZE} rows a core"
             )
         own = [_own(compiler, facts, effort, size)] if compiler else []
         installed = [_installed(tool, facts, effort, size)] if tool else []

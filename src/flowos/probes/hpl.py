@@ -42,7 +42,7 @@ from flowos.probes.gemm import FORCED
 XHPL = "xhpl"
 """The level of `solver` of an installed HPL; others are names of libraries."""
 
-MOST_N = {"quick": 8000, "normal": 32000, "full": 1 << 30}
+MAX_N = {"quick": 8000, "normal": 32000, "full": 1 << 30}
 SECONDS = {"quick": 3.0, "normal": 20.0, "full": 3600.0}
 """For all solvers together."""
 MEMORY_SHARE = {"quick": 0.1, "normal": 0.25, "full": 0.8}
@@ -148,7 +148,7 @@ class Hpl(Probe):
 def sizes_for(facts: Facts, effort: Effort) -> tuple[int, ...]:
     """1000, 2000, 4000 .., as memory allows; with full effort the N that takes 80 % of it."""
     memory = MEMORY_SHARE[effort] * (facts.usable_memory_bytes or 8 << 30)
-    most = min(MOST_N[effort], math.isqrt(int(memory / 8)))
+    most = min(MAX_N[effort], math.isqrt(int(memory / 8)))
     before = most // 2 if effort == "full" else most
     doubled = [1000 << i for i in range(12) if 1000 << i <= before]
     if effort == "full" and most >= ROUND_N:

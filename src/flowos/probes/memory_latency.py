@@ -19,7 +19,7 @@ from flowos.probes._cores import NO_COMPILER, build_for, options_of, remembered
 MEMORY = "memory_latency"
 """The metric of a load that no cache serves: at the largest size."""
 
-LEAST_BYTES, MOST_BYTES = 16 << 10, 2 << 30
+MIN_BYTES, MAX_BYTES = 16 << 10, 2 << 30
 BEYOND_CACHES = 4
 MEMORY_SHARE = 0.25
 EFFORTS = {"quick": (1, 3), "normal": (2, 5), "full": (4, 9)}
@@ -71,7 +71,7 @@ class MemoryLatency(Probe):
         if compiler is None:
             return NO_COMPILER
         per_octave, repetitions = EFFORTS[request.effort]
-        most = _most_bytes(facts)
+        most = _max_bytes(facts)
         pairs = _pairs(facts)
         return tuple(
             Case(
@@ -81,7 +81,7 @@ class MemoryLatency(Probe):
                     ("cpu", str(cpu)),
                     ("node", str(memory_node) if len(pairs) > 1 else "-1"),
                     *remembered(compiler),
-                    ("least", str(most if i else LEAST_BYTES)),
+                    ("least", str(most if i else MIN_BYTES)),
                     ("most", str(most)),
                     ("per_octave", str(per_octave)),
                     ("repetitions", str(repetitions)),
@@ -125,13 +125,13 @@ class MemoryLatency(Probe):
         return (f"memory of another NUMA node takes up to {worst.value / min(near):.2f}x: {pair}",)
 
 
-def _most_bytes(facts: Facts) -> int:
+def _max_bytes(facts: Facts) -> int:
     """Four times the largest cache of one core, and 64 MiB at least; as memory allows."""
     largest = max((c.size_bytes for c in facts.caches if c.kind != "instruction"), default=0)
-    most = min(max(64 << 20, BEYOND_CACHES * largest), MOST_BYTES)
+    most = min(max(64 << 20, BEYOND_CACHES * largest), MAX_BYTES)
     ours = facts.usable_memory_bytes
     room = [int(MEMORY_SHARE * ours) // 65536 * 65536] if ours else []
-    return max(min([most, *room]), 2 * LEAST_BYTES)
+    return max(min([most, *room]), 2 * MIN_BYTES)
 
 
 def _pairs(facts: Facts) -> list[tuple[int, int, int]]:

@@ -33,7 +33,7 @@ from flowos.probes._base import (
 from flowos.probes._cores import options_of
 from flowos.probes._env_charts import env_bars
 from flowos.probes._storage import built_by_of, in_memory, storage_program
-from flowos.probes._suspect import suspected
+from flowos.probes._suspicious import suspected
 
 PROCESSES = 2
 """Of each node, as in the figure."""

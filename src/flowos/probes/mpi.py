@@ -43,7 +43,7 @@ from flowos.probes._env_charts import env_curve
 from flowos.probes._mpi_compilers import best_pairs, compilers_for, wrapper_words
 from flowos.probes._mpi_gpu import gpu_variables, gpu_ways
 from flowos.probes._storage import NO_MPI
-from flowos.probes._suspect import suspected
+from flowos.probes._suspicious import suspected
 
 RANKS = 2
 REPETITIONS = {"quick": ("5", "0.002"), "normal": ("9", "0.004"), "full": ("15", "0.02")}

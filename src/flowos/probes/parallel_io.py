@@ -31,7 +31,7 @@ from flowos.probes._storage import (
     room_bytes,
     storage_program,
 )
-from flowos.probes._suspect import suspected
+from flowos.probes._suspicious import suspected
 
 SHARE_OF_ROOM = 3
 """All clients together take a third of the free space at most."""
@@ -47,14 +47,14 @@ class ClientsSetting(NamedTuple):
     """client_bytes: of each client, if there is room.
 
     stonewall: seconds after which no more is written (IOR -D). seconds: after which no repetition
-    begins. most_clients: also no more than cores, but two. shared: by one file, too?
+    begins. max_clients: also no more than cores, but two. shared: by one file, too?
     """
 
     client_bytes: int
     repetitions: int
     stonewall: float
     seconds: float
-    most_clients: int
+    max_clients: int
     shared: bool
 
 
@@ -99,7 +99,7 @@ class ParallelIo(Probe):
         if isinstance(compiler, Unmeasured):
             return compiler
         setting = SETTINGS[request.effort]
-        room = room_bytes(facts, setting.client_bytes * setting.most_clients, SHARE_OF_ROOM)
+        room = room_bytes(facts, setting.client_bytes * setting.max_clients, SHARE_OF_ROOM)
         if room < MIN_BYTES:
             return Unmeasured(
                 reason=f"{request.scratch} has room for files of {room >> 20} MiB; "
@@ -169,7 +169,7 @@ def _clients(facts: Facts, setting: ClientsSetting, nodes: int) -> Iterator[int]
 
     Between nodes one on each.
     """
-    most = nodes if nodes > 1 else min(setting.most_clients, max(2, len(facts.one_per_core)))
+    most = nodes if nodes > 1 else min(setting.max_clients, max(2, len(facts.one_per_core)))
     clients = nodes
     while clients <= most:
         yield clients

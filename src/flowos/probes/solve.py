@@ -28,7 +28,7 @@ from flowos.probes._intensity import Intensity
 from flowos.probes._scaling import scaling_over_nodes
 from flowos.probes._solve_build import NATIVE_FLAGS, compilers_of, solver_build
 from flowos.probes._solve_findings import PROBLEM, equal_answers
-from flowos.probes._suspect import crowded, suspected
+from flowos.probes._suspicious import crowded, suspected
 
 SETTINGS: dict[str, Argv] = {
     "default": (),

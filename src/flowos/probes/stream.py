@@ -43,8 +43,8 @@ from flowos.probes._env_charts import env_bars
 from flowos.probes._intensity import TRIAD, Intensity
 from flowos.probes._nominal import nominal_memory
 from flowos.probes._placement import INTEL, OPENMP, Affinity, distinct
-from flowos.probes._suspect import crowded, suspected
-from flowos.probes._worth import Worth
+from flowos.probes._suspicious import crowded, suspected
+from flowos.probes._tuning_gain import TuningGain
 
 KERNELS = ("copy", "scale", "add", "triad")
 STORES = ("nt", "plain")
@@ -191,8 +191,8 @@ class Stream(Probe):
         readings = read_answer(outcome)
         if isinstance(readings, Unmeasured):
             return readings
-        doubts = (case.detail("doubt"), crowded(readings, int(case.level("threads"))))
-        return suspected(readings, doubts)
+        reasons = (case.detail("doubt"), crowded(readings, int(case.level("threads"))))
+        return suspected(readings, reasons)
 
     def ceiling(self, case: Case) -> Case | None:
         """The memory rate of one core; with more threads, the best one."""
@@ -230,7 +230,7 @@ class Stream(Probe):
     def advice(
         self,
         measured: Sequence[Measurement],
-        best: Worth | None,
+        best: TuningGain | None,
     ) -> tuple[Advice, ...] | None:
         return advice(best) if best else None
 
@@ -384,12 +384,12 @@ def _case(point: StreamPoint, elements: int, request: MeasurementRequest, facts:
             ("repeats", str(repeats)),
             ("seconds", str(seconds)),
             ("same_as", " ".join(a.name for a in point.same)),
-            ("doubt", _doubt(elements, facts)),
+            ("doubt", _suspicious(elements, facts)),
         ),
     )
 
 
-def _doubt(elements: int, facts: Facts) -> str:
+def _suspicious(elements: int, facts: Facts) -> str:
     """A reason to doubt the number if the arrays are too small; "" if not."""
     cache = last_cache_bytes(facts)
     if not cache:

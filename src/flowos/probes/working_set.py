@@ -18,7 +18,7 @@ from flowos.probes._arrays import elements_for, last_cache_bytes
 from flowos.probes._base import Headline, Probe, ProbeInfo, Program, best_compiler, read_answer
 from flowos.probes._cores import NO_COMPILER, build_for, core_sets, counted, on_cores, options_of
 from flowos.probes._nominal import nominal_memory
-from flowos.probes._suspect import suspected
+from flowos.probes._suspicious import suspected
 
 KERNELS = ("read", "triad", "triad_nt")
 MEMORY = "memory"

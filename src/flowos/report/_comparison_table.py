@@ -13,7 +13,7 @@ from flowos.report._words import counted, ratio_text
 from flowos.report._wrap import WIDTH, wrapped
 
 _ORDER = ("slower", "inconclusive", "equal", "faster")
-_CHANGE_WIDTH, _LEAST_WIDTH = 30, 14
+_CHANGE_WIDTH, _MIN_WIDTH = 30, 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +102,12 @@ def summary(verdicts: Sequence[Verdict]) -> str:
     """Counts, such as 5 comparisons: 2 slower, 1 inconclusive, 2 equal, 0 faster."""
     answers = [v.answer for v in verdicts]
     counts = ", ".join(f"{sum(a == answer for a in answers)} {answer}" for answer in _ORDER)
-    doubtful = sum(v.disturbed > 0 for v in verdicts)
-    marked = f"; {doubtful} of them on disturbed rounds (!)" if doubtful else ""
+    untrusted = sum(v.disturbed > 0 for v in verdicts)
+    marked = f"; {untrusted} of them on disturbed rounds (!)" if untrusted else ""
     return f"{counted(len(answers), 'comparison')}: {counts}{marked}"
 
 
-def doubted(v: Verdict) -> str:
+def untrusted(v: Verdict) -> str:
     """Evidence against a verdict, or ""."""
     return f"{v.disturbed} of {counted(v.rounds, 'round')} disturbed" if v.disturbed else ""
 
@@ -204,9 +204,9 @@ def _aligned(rows: Sequence[tuple[str, ...]], indent: str, width: int) -> Iterat
 
 def _widths(full: Mapping[int, int], room: int) -> dict[int, int]:
     """Of the columns, which need these: the last has what is left, and the first gives way."""
-    widths = {i: _LEAST_WIDTH if i == 5 else width for i, width in full.items()}
+    widths = {i: _MIN_WIDTH if i == 5 else width for i, width in full.items()}
     left = room - sum(widths[i] + 2 for i in widths if i)
-    widths[0] = min(widths[0], _CHANGE_WIDTH, max(_LEAST_WIDTH, left))
+    widths[0] = min(widths[0], _CHANGE_WIDTH, max(_MIN_WIDTH, left))
     if 5 in widths:
         widths[5] += max(0, left - widths[0])
     return widths

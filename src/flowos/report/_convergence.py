@@ -7,10 +7,10 @@ from itertools import chain, count
 
 from flowos.report._units import digits
 
-_COLUMNS, _MOST_ROWS = 79, 16
+_COLUMNS, _MAX_ROWS = 79, 16
 _BEFORE = 7
 """Columns of a label and the axis."""
-_MOST_POINTS = 400
+_MAX_POINTS = 400
 
 Point = tuple[int, float]
 """Step and value."""
@@ -30,7 +30,7 @@ class ConvergencePlot:
     def drawn(self) -> tuple[Point, ...]:
         """Points that fit a logarithmic scale, thinned to a visible number; the ends stay."""
         fit = [p for p in self.points if math.isfinite(p[1]) and p[1] > 0]
-        stride = -(-len(fit) // _MOST_POINTS) or 1
+        stride = -(-len(fit) // _MAX_POINTS) or 1
         return tuple((*fit[:-1:stride], *fit[-1:]))
 
     @property
@@ -70,7 +70,7 @@ class _Grid:
         low, high = plot.ends
         top, bottom = math.ceil(math.log10(high)), math.floor(math.log10(low))
         span = max(1, top - bottom)
-        decades = next(d for d in chain((0.5,), count(1)) if span <= d * _MOST_ROWS)
+        decades = next(d for d in chain((0.5,), count(1)) if span <= d * _MAX_ROWS)
         rows = math.ceil(span / decades) + 1
         return cls(top, decades, rows, (plot.drawn[0][0], plot.drawn[-1][0]), width)
 

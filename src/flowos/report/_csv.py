@@ -30,16 +30,16 @@ _FIXED = (
 )
 
 
-def csv(book: Report) -> str:
+def csv(report: Report) -> str:
     """One row for each measurement; empty cells for unknown values (RFC 4180)."""
-    axes = tuple(dict.fromkeys(axis for m in book.measurements for axis, _ in m.case.levels))
+    axes = tuple(dict.fromkeys(axis for m in report.measurements for axis, _ in m.case.levels))
     out = io.StringIO()
     writer = table.writer(out, lineterminator="\n")
     names = list(_FIXED)
     for axis in axes:
         names.append(_column(_inert(axis), names))
     writer.writerow(names)
-    for m in book.measurements:
+    for m in report.measurements:
         writer.writerow([*_fixed(m), *(_inert(m.case.level(axis)) for axis in axes)])
     return out.getvalue()
 

@@ -11,20 +11,21 @@ from flowos.model import UsageError, from_plain, schema_of, to_json
 from flowos.report._report import Report
 
 FORMAT = "flowos-report"
-SCHEMA = 4
-_READ = (1, 2, 3, SCHEMA)
-"""Schema 3 lacked fields, 2 had other names of some, 1 "nan", "inf", "-inf" instead of null."""
+SCHEMA = 5
+_READ = (1, 2, 3, 4, SCHEMA)
+"""Schema 4 has the key "book", 3 lacked fields, 2 had other names of some, 1 has "nan", "inf" and
+"-inf" instead of null."""
 
 
-def json(book: Report) -> str:
+def json(report: Report) -> str:
     """SI base units; the schema number changes when readers must change."""
-    whole = {"format": FORMAT, "schema": SCHEMA, "book": to_json(book)}
+    whole = {"format": FORMAT, "schema": SCHEMA, "report": to_json(report)}
     return text_of.dumps(whole, allow_nan=False, separators=(",", ":")) + "\n"
 
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of the output of `json`."""
-    book = schema_of(Report)
+    report = schema_of(Report)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "FlowOS report",
@@ -33,23 +34,25 @@ def json_schema() -> dict[str, Any]:
         "properties": {
             "format": {"const": FORMAT},
             "schema": {"const": SCHEMA},
-            "book": {"$ref": book["$ref"]},
+            "report": {"$ref": report["$ref"]},
         },
-        "required": ["format", "schema", "book"],
-        "$defs": book["$defs"],
+        "required": ["format", "schema", "report"],
+        "$defs": report["$defs"],
     }
 
 
 def read_json(text: str) -> Report:
     """Read the output of `json`. Raises UsageError for other texts and for newer schemas."""
-    body = body_of(text, "report", FORMAT, _READ, "book")
+    body = body_of(text, "report", FORMAT, _READ, "report", formerly="book")
     try:
         return from_plain(Report, body)
     except ValueError as error:
         raise UsageError(f"this report cannot be read: {error}") from None
 
 
-def body_of(text: str, noun: str, form: str, schemas: Collection[int], key: str) -> object:
+def body_of(
+    text: str, noun: str, form: str, schemas: Collection[int], key: str, formerly: str = ""
+) -> object:
     """What a document of ours has at `key`. Raises UsageError if it is none, or newer than known.
 
     noun: what it is called. form, schemas: its format and those that can be read, the newest last.
@@ -68,4 +71,4 @@ def body_of(text: str, noun: str, form: str, schemas: Collection[int], key: str)
         raise UsageError(
             f"this {noun} has schema {schema!r:.80}, this FlowOS reads {known}: {mend}"
         )
-    return whole.get(key)
+    return whole.get(key, whole.get(formerly))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from flowos.model import Measurement, Verdict
-from flowos.report._comparison_table import doubted, grouped, known, rounds_of, summary
+from flowos.report._comparison_table import grouped, known, rounds_of, summary, untrusted
 from flowos.report._matrix import matrices_of
 from flowos.report._panels import headlines_of
 from flowos.report._report import Report
@@ -34,7 +34,7 @@ _NUMBER = ("number", "middle half", "of measured ceiling", "of nominal", "trust"
 _WITH_COMMANDS = ("to mend it", "why")
 
 
-def markdown(book: Report) -> str:
+def markdown(report: Report) -> str:
     """Everything except the raw samples; for those see json."""
     parts: Sequence[Callable[[Report], Iterable[str]]] = (
         _head,
@@ -49,86 +49,88 @@ def markdown(book: Report) -> str:
         _numbers,
         _facts,
     )
-    if book.run.environments:
+    if report.run.environments:
         parts = (_head, _verdicts, _findings, _gaps, _numbers, _facts)
-    return "\n".join(line for part in parts for line in part(book)).rstrip() + "\n"
+    return "\n".join(line for part in parts for line in part(report)).rstrip() + "\n"
 
 
-def _head(book: Report) -> Iterator[str]:
-    yield f"# {_cell(book.run.facts.cpu_model)} ({_cell(book.run.host)})"
+def _head(report: Report) -> Iterator[str]:
+    yield f"# {_cell(report.run.facts.cpu_model)} ({_cell(report.run.host)})"
     yield ""
-    yield _cell(machine_line(book.run.facts))
+    yield _cell(machine_line(report.run.facts))
     yield ""
-    yield f"Run {_cell(book.run.id)}, {_cell(book.run.started)}, FlowOS {_cell(book.run.version)}."
+    run = report.run
+    yield f"Run {_cell(run.id)}, {_cell(run.started)}, FlowOS {_cell(run.version)}."
     yield ""
-    if early := early_of(book.run):
+    if early := early_of(report.run):
         yield f"**{_cell(early)}.**"
         yield ""
 
 
-def _advice(book: Report) -> Iterator[str]:
-    if book.advice is None:
+def _advice(report: Report) -> Iterator[str]:
+    if report.advice is None:
         return
     yield "## Do this"
     yield ""
-    if not book.advice:
+    if not report.advice:
         yield NOTHING_TO_DO
     yield from (
-        f"- **{worth_of(each)}** {_prose(each.do)}: {_prose(why_of(each))}" for each in book.advice
+        f"- **{worth_of(each)}** {_prose(each.do)}: {_prose(why_of(each))}"
+        for each in report.advice
     )
     yield ""
 
 
-def _headlines(book: Report) -> Iterator[str]:
-    found = headlines_of(book)
+def _headlines(report: Report) -> Iterator[str]:
+    found = headlines_of(report)
     rows = [(h.label, *_cells(h.measured)) for h in found]
     yield from _section("Headlines", ("", *_NUMBER), rows)
     if rows:
-        yield rule_of(book.run)
+        yield rule_of(report.run)
         yield ""
 
 
-def _places(book: Report) -> Iterator[str]:
-    yield from _section(TITLE, NAMES, [cells_of(place) for place in book.places])
-    if book.places:
-        yield _cell(about(book))
+def _places(report: Report) -> Iterator[str]:
+    yield from _section(TITLE, NAMES, [cells_of(place) for place in report.places])
+    if report.places:
+        yield _cell(about(report))
         yield ""
 
 
-def _rooflines(book: Report) -> Iterator[str]:
+def _rooflines(report: Report) -> Iterator[str]:
     names = ("kernel", "intensity", "reached", "of its roof", "bound by")
-    for each in book.rooflines:
+    for each in report.rooflines:
         rows = [(r.label, r.intensity, r.flops, r.share, r.by) for r in rows_of(each)]
         yield from _section(title_of(each), names, rows)
         yield f"{_cell(roofs_text(each))}."
         yield ""
 
 
-def _gaps(book: Report) -> Iterator[str]:
+def _gaps(report: Report) -> Iterator[str]:
     rows = [
         ("; ".join(map(case_text, g.cases)), g.why.reason, remedy_of(g.why.remedy))
-        for g in gaps_of(book.run)
+        for g in gaps_of(report.run)
     ]
     return _section("Not measured", ("what", "why", "to mend it"), rows)
 
 
-def _findings(book: Report) -> Iterator[str]:
-    if book.findings:
+def _findings(report: Report) -> Iterator[str]:
+    if report.findings:
         yield "## Findings"
         yield ""
-        yield from (f"- {_prose(finding)}" for finding in book.findings)
+        yield from (f"- {_prose(finding)}" for finding in report.findings)
         yield ""
 
 
-def _verdicts(book: Report) -> Iterator[str]:
-    if not book.verdicts:
+def _verdicts(report: Report) -> Iterator[str]:
+    if not report.verdicts:
         return
-    yield f"## {verdicts_title(book.run)}"
+    yield f"## {verdicts_title(report.run)}"
     yield ""
-    yield _cell(summary(book.verdicts)) + "."
+    yield _cell(summary(report.verdicts)) + "."
     yield ""
     names = ("change", "answer", "ratio (95 %)", "rounds", "at", "why")
-    for group in grouped(book.verdicts):
+    for group in grouped(report.verdicts):
         rows = [
             (
                 f"{v.axis}: {v.other} instead of {v.base}",
@@ -144,29 +146,29 @@ def _verdicts(book: Report) -> Iterator[str]:
 
 
 def _answer(v: Verdict) -> str:
-    mark = f"NOT TRUSTED ({doubted(v)})" if v.disturbed else ""
+    mark = f"NOT TRUSTED ({untrusted(v)})" if v.disturbed else ""
     return ", ".join(word for word in (v.answer, known(v), mark) if word)
 
 
-def _numbers(book: Report) -> Iterator[str]:
-    titles = {section.probe: section.title for section in book.sections}
-    for probe in dict.fromkeys(m.case.probe for m in book.measurements):
+def _numbers(report: Report) -> Iterator[str]:
+    titles = {section.probe: section.title for section in report.sections}
+    for probe in dict.fromkeys(m.case.probe for m in report.measurements):
         rows = [
             (case_text(m.case), m.metric, str(m.count), *_cells(m))
-            for m in book.measurements
+            for m in report.measurements
             if m.case.probe == probe
         ]
         yield from _section(titles.get(probe, probe), ("case", "metric", "count", *_NUMBER), rows)
 
 
-def _matrices(book: Report) -> Iterator[str]:
-    for matrix in matrices_of(book):
+def _matrices(report: Report) -> Iterator[str]:
+    for matrix in matrices_of(report):
         rows = [(row, *cells) for row, cells in zip(matrix.rows, matrix.lines(), strict=True)]
         yield from _section(matrix.heading, (matrix.corner, *matrix.columns), rows)
 
 
-def _facts(book: Report) -> Iterator[str]:
-    facts = book.run.facts
+def _facts(report: Report) -> Iterator[str]:
+    facts = report.run.facts
     yield from _section("The machine", ("", ""), facts_rows(facts))
     rows = [(m.what, m.loses, remedy_of(m.remedy)) for m in facts.missing]
     yield from _section("Not known", ("what", "what is lost", "to mend it"), rows)

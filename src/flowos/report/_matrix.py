@@ -78,11 +78,11 @@ def matrix_of(panel: Panel) -> Matrix:
     )
 
 
-def matrices_of(book: Report) -> Iterator[Matrix]:
+def matrices_of(report: Report) -> Iterator[Matrix]:
     """Each matrix of more than one number."""
-    for section in book.sections:
+    for section in report.sections:
         for chart in section.charts:
-            panels: Sequence[Panel] = panels_of(book, section, chart)
+            panels: Sequence[Panel] = panels_of(report, section, chart)
             for panel in panels if chart.kind == "matrix" else ():
                 found = matrix_of(panel)
                 if len(found.cells) > 1:

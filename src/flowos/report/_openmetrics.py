@@ -17,27 +17,27 @@ _ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 _OWN_LABELS = ("host", "run", "trusted")
 
 
-def openmetrics(book: Report) -> str:
+def openmetrics(report: Report) -> str:
     """A gauge for each probe and metric, in base units, whose labels are the levels of the case.
 
     Its value is the median, of a ceiling the best; `trusted` is "no" for one that is marked.
     """
     families: dict[tuple[str, str, str], list[Measurement]] = {}
-    for measured in book.measurements:
+    for measured in report.measurements:
         key = measured.case.probe, measured.metric, measured.unit
         families.setdefault(key, []).append(measured)
-    labels = _labels(axis for m in book.measurements for axis, _ in m.case.levels)
+    labels = _labels(axis for m in report.measurements for axis, _ in m.case.levels)
     names: set[str] = set()
     lines: list[str] = []
     for found in families.values():
         name = _name(found[0], names)
         names.add(name)
-        lines += _family(book, name, found, labels)
+        lines += _family(report, name, found, labels)
     return "\n".join((*lines, "# EOF", ""))
 
 
 def _family(
-    book: Report, name: str, found: list[Measurement], label_of: Mapping[str, str]
+    report: Report, name: str, found: list[Measurement], label_of: Mapping[str, str]
 ) -> Iterator[str]:
     first = found[0]
     which = "best" if first.ceiling else "median"
@@ -47,7 +47,7 @@ def _family(
     said = f"{first.metric} of probe {first.case.probe}, the {which}."
     yield f"# HELP {name} {_escaped(said)}"
     for measured in found:
-        own = (book.run.host, book.run.id, "yes" if measured.trust.good else "no")
+        own = (report.run.host, report.run.id, "yes" if measured.trust.good else "no")
         labels = {
             **dict(zip(_OWN_LABELS, own, strict=True)),
             **{label_of[axis]: level for axis, level in measured.case.levels},

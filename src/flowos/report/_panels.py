@@ -69,18 +69,18 @@ class Panel:
         return tuple(m for line in (*self.lines, *self.context) for _, m in line.points)
 
 
-def panels_of(book: Report, section: Section, chart: Chart) -> tuple[Panel, ...]:
+def panels_of(report: Report, section: Section, chart: Chart) -> tuple[Panel, ...]:
     """The panels of one chart, one for each measured combination of its facets.
 
     No curve where nothing was measured along its x axis.
     """
     found: dict[Pairs, list[Measurement]] = {}
-    for m in book.measurements:
+    for m in report.measurements:
         if m.case.probe == section.probe and m.metric in chart.metrics:
             found.setdefault(_levels(m, chart.facets), []).append(m)
     found = {facets: rows for facets, rows in found.items() if _along(chart, rows)}
     chart = _with_few_bars(chart, found.values())
-    steps = tuple(s for s in book.steps if (s.probe, s.axis) == (section.probe, chart.x))
+    steps = tuple(s for s in report.steps if (s.probe, s.axis) == (section.probe, chart.x))
     panels = [_panel(chart, facets, rows, steps) for facets, rows in _sorted(found)]
     return _coloured(_in_one_unit(panels))
 
@@ -137,21 +137,21 @@ def _in_colour(panel: Panel, order: dict[Pairs, int]) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-def headlines_of(book: Report) -> tuple[HeadlineNumber, ...]:
+def headlines_of(report: Report) -> tuple[HeadlineNumber, ...]:
     """The headlines of the report, or else the best number of each panel's first metric.
 
     If environments were compared there are no such defaults: the verdicts matter there.
     """
-    if book.headlines or book.run.environments:
-        return book.headlines
+    if report.headlines or report.run.environments:
+        return report.headlines
     return tuple(
         HeadlineNumber(
             label=f"{chart.title}, {panel.title}" if panel.title else chart.title,
             measured=best_of(m for m in panel.rows if m.metric == panel.metric),
         )
-        for section in book.sections
+        for section in report.sections
         for chart in section.charts
-        for panel in panels_of(book, section, chart)
+        for panel in panels_of(report, section, chart)
     )
 
 

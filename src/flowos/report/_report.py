@@ -55,6 +55,6 @@ class Report:
     places: tuple[NumberPlace, ...] = ()
 
     @property
-    def doubtful(self) -> tuple[Measurement, ...]:
+    def untrusted(self) -> tuple[Measurement, ...]:
         """The measurements that cannot be trusted."""
         return tuple(m for m in self.measurements if not m.trust.good)

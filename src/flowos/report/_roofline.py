@@ -35,16 +35,16 @@ def title_of(roofline: Roofline) -> str:
 
 def roofs_text(roofline: Roofline) -> str:
     """Such as memory 61.2 GB/s; f64 133 Gflop/s, from 2.2 flop/byte on."""
-    words = [f"memory {number(roofline.memory.rate, 'byte/s')}{_doubt(roofline.memory)}"]
+    words = [f"memory {number(roofline.memory.rate, 'byte/s')}{_untrusted(roofline.memory)}"]
     words += [
         f"{roof.label} {number(roof.rate, 'flop/s')}, from {digits(roofline.ridge(roof))} {X} on"
-        f"{_doubt(roof)}"
+        f"{_untrusted(roof)}"
         for roof in roofline.arithmetic
     ]
     return "; ".join(words)
 
 
-def _doubt(roof: Roof) -> str:
+def _untrusted(roof: Roof) -> str:
     return "" if roof.measured.trust.good else " (not trusted)"
 
 
@@ -138,7 +138,7 @@ def _ceiling(roofline: Roofline, roof: Roof) -> Ceiling:
     corners += [(ridge, roof.rate), (right, roof.rate)]
     points = tuple((f"{x:.6g}", value) for x, value in corners)
     return Ceiling(
-        label=f"{roof.label}{_doubt(roof)}",
+        label=f"{roof.label}{_untrusted(roof)}",
         kind="measured",
         points=points,
         free_below=f"{ridge:.6g}",

@@ -28,7 +28,7 @@ class ReportedRun:
 
     label: str
     machine: str
-    book: Report
+    report: Report
     source: str = ""
     unlike: tuple[str, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
@@ -80,7 +80,7 @@ class CombinedChart:
 
     section: Section
     chart: Chart
-    book: Report
+    report: Report
 
 
 _Key = tuple[str, str, str, str]
@@ -91,7 +91,7 @@ def headline_rows(shown: SideBySide) -> tuple[HeadlineRow, ...]:
     """All headlines that any of the runs has, those of a probe together."""
     found: dict[_Key, dict[int, Measurement]] = {}
     for number, run in enumerate(shown.runs):
-        for label, m in _headlines(run.book):
+        for label, m in _headlines(run.report):
             found.setdefault((m.case.probe, label, m.metric, m.unit), {})[number] = m
     probes = list(dict.fromkeys(key[0] for key in found))
     return tuple(
@@ -99,11 +99,11 @@ def headline_rows(shown: SideBySide) -> tuple[HeadlineRow, ...]:
     )
 
 
-def _headlines(book: Report) -> Iterator[tuple[str, Measurement]]:
+def _headlines(report: Report) -> Iterator[tuple[str, Measurement]]:
     """With the commands of the user, of which two runs seldom time the same."""
-    request = book.run.request
+    request = report.run.request
     of = f": {', '.join(request.subject)}" if len(request.commands) == 1 else ""
-    yield from ((f"{h.label}{of}", h.measured) for h in headlines_of(book))
+    yield from ((f"{h.label}{of}", h.measured) for h in headlines_of(report))
 
 
 def _row(shown: SideBySide, key: _Key, found: dict[int, Measurement]) -> HeadlineRow:
@@ -116,18 +116,18 @@ def _cell(
     run: ReportedRun, m: Measurement | None, base: Measurement | None, probe: str
 ) -> HeadlineCell:
     if m is None:
-        return HeadlineCell(run=run, measured=None, why=_lacking(run.book, probe))
+        return HeadlineCell(run=run, measured=None, why=_lacking(run.report, probe))
     if base is None or m is base:
         return HeadlineCell(run=run, measured=m)
     answer, why = _answer(run, m, base)
     return HeadlineCell(run=run, measured=m, ratio=_ratio(base, m), answer=answer, why=why)
 
 
-def _lacking(book: Report, probe: str) -> str:
+def _lacking(report: Report, probe: str) -> str:
     """The reason of the probe, if it has no number at all."""
-    if any(m.case.probe == probe for m in book.measurements):
+    if any(m.case.probe == probe for m in report.measurements):
         return "not measured"
-    reasons = (why.reason for case, why in book.run.unmeasured if case.probe == probe)
+    reasons = (why.reason for case, why in report.run.unmeasured if case.probe == probe)
     return next(reasons, "not measured")
 
 
@@ -152,7 +152,7 @@ def combined_charts(shown: SideBySide) -> tuple[tuple[str, tuple[CombinedChart, 
     """By title of the section: the charts of all runs, each title once."""
     found: dict[str, dict[tuple[str, str], tuple[Section, Chart]]] = {}
     for run in shown.runs:
-        for section in run.book.sections:
+        for section in run.report.sections:
             charts = found.setdefault(section.title, {})
             for chart in section.charts:
                 for metric in chart.metrics:
@@ -180,14 +180,14 @@ def _combined(shown: SideBySide, section: Section, chart: Chart) -> CombinedChar
     if not rows:
         return None
     section = replace(section, charts=(chart,))
-    book = Report(run=shown.runs[0].book.run, measurements=rows, sections=(section,))
-    return CombinedChart(section=section, chart=chart, book=book)
+    report = Report(run=shown.runs[0].report.run, measurements=rows, sections=(section,))
+    return CombinedChart(section=section, chart=chart, report=report)
 
 
 def _with_run(shown: SideBySide, probe: str, chart: Chart) -> Iterator[Measurement]:
     """The numbers of all runs, each at its run; all cores are the same level on all machines."""
     by_run = [
-        [m for m in run.book.measurements if (m.case.probe, m.metric) == (probe, *chart.metrics)]
+        [m for m in run.report.measurements if (m.case.probe, m.metric) == (probe, *chart.metrics)]
         for run in shown.runs
     ]
     counts = [axis for axis in chart.facets if axis in _COUNTS]
@@ -222,7 +222,7 @@ def side_by_side_json(shown: SideBySide) -> str:
     whole = {
         "format": FORMAT,
         "schema": SCHEMA,
-        "rule": rule_of(shown.runs[0].book.run),
+        "rule": rule_of(shown.runs[0].report.run),
         "runs": [_run_json(run) for run in shown.runs],
         "differences": {name: list(values) for name, values in shown.differences},
         "headlines": [_row_json(row, places) for row in headline_rows(shown)],
@@ -232,7 +232,7 @@ def side_by_side_json(shown: SideBySide) -> str:
 
 
 def _run_json(run: ReportedRun) -> dict[str, object]:
-    of = run.book.run
+    of = run.report.run
     return {
         "label": run.label,
         "id": of.id,
@@ -265,7 +265,7 @@ def _chart_json(combined: CombinedChart) -> dict[str, object]:
         "probe": combined.section.probe,
         "title": combined.chart.title,
         "x": combined.chart.x,
-        "numbers": to_json(combined.book.measurements),
+        "numbers": to_json(combined.report.measurements),
     }
 
 

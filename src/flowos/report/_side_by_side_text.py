@@ -20,7 +20,7 @@ def side_by_side_text(shown: SideBySide) -> str:
 
 
 def rule_of_all(shown: SideBySide) -> str:
-    rules = dict.fromkeys(rule_of(run.book.run) for run in shown.runs)
+    rules = dict.fromkeys(rule_of(run.report.run) for run in shown.runs)
     return max(rules, key=len)
 
 
@@ -56,7 +56,7 @@ def ratio_words(cell: HeadlineCell) -> str:
 def _runs(shown: SideBySide) -> Iterator[str]:
     yield f"{counts_of(shown)} side by side"
     for run in shown.runs:
-        of = run.book.run
+        of = run.report.run
         source = f", from {run.source}" if run.source else ""
         early = "; it ended early" if early_of(of) else ""
         words = f"run {of.id} of {of.facts.cpu_model}, {of.request.effort}{source}{early}"

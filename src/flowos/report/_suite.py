@@ -33,7 +33,7 @@ class SuiteFigure:
 
     figure: PaperFigure
     lacking: tuple[tuple[str, Unmeasured], ...] = ()
-    books: tuple[Report, ...] = ()
+    reports: tuple[Report, ...] = ()
     waiting: tuple[tuple[str, Unmeasured], ...] = ()
 
 
@@ -47,17 +47,17 @@ class SuiteReport:
     figures: tuple[SuiteFigure, ...]
 
     @property
-    def books(self) -> tuple[Report, ...]:
+    def reports(self) -> tuple[Report, ...]:
         """Of all runs, each once."""
-        every = (book for figure in self.figures for book in figure.books)
-        return tuple({book.run.id: book for book in every}.values())
+        every = (run_report for figure in self.figures for run_report in figure.reports)
+        return tuple({run_report.run.id: run_report for run_report in every}.values())
 
 
 @dataclass(frozen=True, slots=True)
 class ShownPart:
     """Numbers of a run that show a part of a figure, with the charts for them."""
 
-    book: Report
+    report: Report
     section: Section
     verdicts: tuple[Verdict, ...]
 
@@ -82,7 +82,7 @@ def shown_parts(figure: SuiteFigure) -> tuple[ShownPart, ...]:
 
 def number_rows(report: SuiteReport, figure: SuiteFigure) -> tuple[NumberRow, ...]:
     """The numbers of the paper for this figure."""
-    ours = [m for part in shown_parts(figure) for m in part.book.measurements]
+    ours = [m for part in shown_parts(figure) for m in part.report.measurements]
     return tuple(
         NumberRow(number, _ours(number, ours, report))
         for number in report.paper.numbers
@@ -112,14 +112,14 @@ def suite_json(report: SuiteReport) -> str:
         "citation": report.paper.citation,
         "missing": report.paper.missing,
         "machines": to_json(report.paper.machines),
-        "runs": [_run(book) for book in report.books],
+        "runs": [_run(run_report) for run_report in report.reports],
         "figures": [_figure(report, figure) for figure in report.figures],
     }
     return text_of.dumps(whole, allow_nan=False, indent=1, ensure_ascii=False) + "\n"
 
 
-def _run(book: Report) -> dict[str, object]:
-    return {"id": book.run.id, "host": book.run.host, "started": book.run.started}
+def _run(run_report: Report) -> dict[str, object]:
+    return {"id": run_report.run.id, "host": run_report.run.host, "started": run_report.run.started}
 
 
 def _figure(report: SuiteReport, figure: SuiteFigure) -> dict[str, object]:
@@ -131,8 +131,8 @@ def _figure(report: SuiteReport, figure: SuiteFigure) -> dict[str, object]:
         "instead": figure.figure.instead,
         "lacking": _reasons(figure.lacking),
         "waiting": _reasons(figure.waiting),
-        "runs": [book.run.id for book in figure.books],
-        "measurements": [to_json(m) for part in parts for m in part.book.measurements],
+        "runs": [run_report.run.id for run_report in figure.reports],
+        "measurements": [to_json(m) for part in parts for m in part.report.measurements],
         "published": [
             {**to_json(row.published), "ours": to_json(row.ours), "ratio": to_json(row.ratio)}
             for row in number_rows(report, figure)
@@ -146,16 +146,18 @@ def _reasons(found: tuple[tuple[str, Unmeasured], ...]) -> list[dict[str, str]]:
 
 def _shown(figure: SuiteFigure) -> Iterator[ShownPart]:
     for part in figure.figure.parts:
-        for book in figure.books:
-            numbers = tuple(m for m in book.measurements if _fits(part, m, book.run.facts))
-            section = next((s for s in book.sections if s.probe == part.probe), None)
-            if not numbers or section is None or book.run.request.suite is None:
+        for run_report in figure.reports:
+            numbers = tuple(
+                m for m in run_report.measurements if _fits(part, m, run_report.run.facts)
+            )
+            section = next((s for s in run_report.sections if s.probe == part.probe), None)
+            if not numbers or section is None or run_report.run.request.suite is None:
                 continue
-            if book.run.request.suite.probe == part.probe:
+            if run_report.run.request.suite.probe == part.probe:
                 yield ShownPart(
-                    replace(book, measurements=numbers),
+                    replace(run_report, measurements=numbers),
                     replace(section, charts=tuple(c for c in section.charts if _of(part, c))),
-                    tuple(v for v in book.verdicts if v.probe == part.probe and _of(part, v)),
+                    tuple(v for v in run_report.verdicts if v.probe == part.probe and _of(part, v)),
                 )
 
 
@@ -188,7 +190,11 @@ def _ours(
     number: PublishedNumber, measured: list[Measurement], report: SuiteReport
 ) -> Measurement | None:
     """The best of those alike, in the base environment; a GPU's is not one of processors."""
-    bases = {book.run.environments[0].label for book in report.books if book.run.environments}
+    bases = {
+        run_report.run.environments[0].label
+        for run_report in report.reports
+        if run_report.run.environments
+    }
     alike = [
         m
         for m in measured

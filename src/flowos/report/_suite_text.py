@@ -77,9 +77,9 @@ def _figure(report: SuiteReport, figure: SuiteFigure) -> Iterator[str]:
     yield from wrapped(f"{named(figure.figure)}: {figure.figure.title}", "", "  ")
     parts = shown_parts(figure)
     for part in parts:
-        count = counted(len(part.book.measurements), "number")
-        yield f"    {part.section.probe}: {count}, run {part.book.run.id}{where(part.book.run)}"
-        if part.book.run.environments and part.verdicts:
+        count = counted(len(part.report.measurements), "number")
+        yield f"    {part.section.probe}: {count}, run {part.report.run.id}{where(part.report.run)}"
+        if part.report.run.environments and part.verdicts:
             yield from wrapped(
                 f"between environments: {answers(part.verdicts)}", "      ", "      "
             )
@@ -105,5 +105,5 @@ def _row(row: NumberRow) -> str:
     if row.ours is None:
         return said
     of = f" ({share_here(row)} of measured ceiling)" if share_here(row) else ""
-    doubt = "" if row.ours.trust.good else ", NOT TRUSTED"
-    return f"{said}; here {value_of(row.ours)}{of}, {ratio_text(row)} of it{doubt}"
+    untrusted = "" if row.ours.trust.good else ", NOT TRUSTED"
+    return f"{said}; here {value_of(row.ours)}{of}, {ratio_text(row)} of it{untrusted}"

@@ -15,7 +15,6 @@ from flowos.report._words import (
     NOTHING_TO_DO,
     UNKNOWN,
     counted,
-    doubts_of,
     early_of,
     gaps_of,
     machine_line,
@@ -23,6 +22,7 @@ from flowos.report._words import (
     rule_of,
     share_text,
     spread_of,
+    untrusted_of,
     value_of,
     verdicts_title,
     why_of,
@@ -31,10 +31,10 @@ from flowos.report._words import (
 from flowos.report._wrap import WIDTH, folded, safe, wrapped
 
 _COLUMNS = ("", "number", "middle half", "of measured ceiling", "of nominal", "trust")
-_MOST_DOUBTS = 10
+_MAX_UNTRUSTED = 10
 
 
-def text(book: Report, width: int = WIDTH) -> str:
+def text(report: Report, width: int = WIDTH) -> str:
     """Advice, headlines, untrusted numbers, missing measurements, and findings.
 
     width: of the terminal, if it is narrower.
@@ -49,13 +49,13 @@ def text(book: Report, width: int = WIDTH) -> str:
         _gaps,
         _findings,
         _matrices,
-        _worth,
+        _tuning_gain,
     )
-    if book.run.request.commands and not book.run.environments:
-        sections = (_head, _headlines, lines_of_places, _worth, _findings, _gaps, _doubts)
-    if book.run.environments:
-        sections = (_head, _worth, _findings, _gaps, _doubts)
-    parts = [line for section in sections for line in section(book, width)]
+    if report.run.request.commands and not report.run.environments:
+        sections = (_head, _headlines, lines_of_places, _tuning_gain, _findings, _gaps, _doubts)
+    if report.run.environments:
+        sections = (_head, _tuning_gain, _findings, _gaps, _doubts)
+    parts = [line for section in sections for line in section(report, width)]
     shown = "\n".join(safe(line) for line in parts).rstrip() + "\n"
     return folded(shown, width) if width < WIDTH else shown
 
@@ -82,39 +82,39 @@ def runs_text(
     return "\n".join(map(safe, lines)) + "\n"
 
 
-def _head(book: Report, _: int) -> list[str]:
-    facts = book.run.facts
-    doubted = len(book.doubtful)
-    trust = f"; {doubted} cannot be trusted" if doubted else "; all can be trusted"
-    count = counted(len(book.measurements), "number") + (trust if book.measurements else "")
-    early = early_of(book.run)
+def _head(report: Report, _: int) -> list[str]:
+    facts = report.run.facts
+    untrusted = len(report.untrusted)
+    trust = f"; {untrusted} cannot be trusted" if untrusted else "; all can be trusted"
+    count = counted(len(report.measurements), "number") + (trust if report.measurements else "")
+    early = early_of(report.run)
     return [
-        f"{facts.cpu_model} ({book.run.host})",
+        f"{facts.cpu_model} ({report.run.host})",
         machine_line(facts),
-        f"run {book.run.id}, {book.run.started}: {count}",
+        f"run {report.run.id}, {report.run.started}: {count}",
         *([f"{early}."] if early else []),
         "",
     ]
 
 
-def _advice(book: Report, width: int) -> Iterator[str]:
-    if book.advice is None:
+def _advice(report: Report, width: int) -> Iterator[str]:
+    if report.advice is None:
         return
     yield "Do this"
-    if not book.advice:
+    if not report.advice:
         yield f"  {NOTHING_TO_DO}"
-    for each in book.advice:
+    for each in report.advice:
         head = f"  {worth_of(each)}  "
         yield from wrapped(each.do, head, " " * len(head), width)
         yield from wrapped(why_of(each), " " * len(head), " " * len(head), width)
     yield ""
 
 
-def _headlines(book: Report, width: int) -> Iterator[str]:
-    found = headlines_of(book)
+def _headlines(report: Report, width: int) -> Iterator[str]:
+    found = headlines_of(report)
     if not found:
         return
-    titles = {section.probe: section.title for section in book.sections}
+    titles = {section.probe: section.title for section in report.sections}
     names, *rows = _used_columns([_COLUMNS, *(_row(headline) for headline in found)])
     widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
     yield _aligned(names, widths)
@@ -125,12 +125,12 @@ def _headlines(book: Report, width: int) -> Iterator[str]:
             yield titles.get(probe, probe)
         yield _aligned(row, widths)
     yield ""
-    yield from wrapped(rule_of(book.run), width=width)
+    yield from wrapped(rule_of(report.run), width=width)
     yield ""
 
 
-def _matrices(book: Report, width: int) -> Iterator[str]:
-    for matrix in matrices_of(book):
+def _matrices(report: Report, width: int) -> Iterator[str]:
+    for matrix in matrices_of(report):
         yield matrix.heading
         axes = f"rows: {matrix.row_axis}, columns: {matrix.column_axis}"
         yield from wrapped(axes, "  ", width=width)
@@ -174,9 +174,9 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([first.ljust(widths[0]), *middle, last]).rstrip()
 
 
-def _rooflines(book: Report, width: int) -> Iterator[str]:
+def _rooflines(report: Report, width: int) -> Iterator[str]:
     """The roofs, and each kernel where it is fastest."""
-    for each in book.rooflines:
+    for each in report.rooflines:
         yield title_of(each)
         yield from _item(roofs_text(each), width)
         rows = list(rows_of(each))
@@ -187,24 +187,24 @@ def _rooflines(book: Report, width: int) -> Iterator[str]:
         yield ""
 
 
-def _doubts(book: Report, width: int) -> Iterator[str]:
-    found = doubts_of(book.measurements)
+def _doubts(report: Report, width: int) -> Iterator[str]:
+    found = untrusted_of(report.measurements)
     if not found:
         return
     yield "Not to be trusted"
-    for doubt in found[:_MOST_DOUBTS]:
-        first, count = number_text(doubt.numbers[0]), len(doubt.numbers)
+    for untrusted in found[:_MAX_UNTRUSTED]:
+        first, count = number_text(untrusted.numbers[0]), len(untrusted.numbers)
         if count == 1:
-            yield from _item(f"{first}: {'; '.join(doubt.numbers[0].trust.marks)}", width)
+            yield from _item(f"{first}: {'; '.join(untrusted.numbers[0].trust.marks)}", width)
         else:
-            yield from _item(f"{first} and {counted(count - 1, 'other')}: {doubt.why}", width)
-    if len(found) > _MOST_DOUBTS:
-        yield f"  and {len(found) - _MOST_DOUBTS} more reasons, all in the report"
+            yield from _item(f"{first} and {counted(count - 1, 'other')}: {untrusted.why}", width)
+    if len(found) > _MAX_UNTRUSTED:
+        yield f"  and {len(found) - _MAX_UNTRUSTED} more reasons, all in the report"
     yield ""
 
 
-def _gaps(book: Report, width: int) -> Iterator[str]:
-    gaps = gaps_of(book.run)
+def _gaps(report: Report, width: int) -> Iterator[str]:
+    gaps = gaps_of(report.run)
     if not gaps:
         return
     yield "Not measured"
@@ -215,18 +215,18 @@ def _gaps(book: Report, width: int) -> Iterator[str]:
     yield ""
 
 
-def _findings(book: Report, width: int) -> Iterator[str]:
-    if book.findings:
+def _findings(report: Report, width: int) -> Iterator[str]:
+    if report.findings:
         yield "Findings"
-        for finding in book.findings:
+        for finding in report.findings:
             yield from _item(finding, width)
         yield ""
 
 
-def _worth(book: Report, width: int) -> Iterator[str]:
-    if book.verdicts:
-        yield verdicts_title(book.run)
-        yield from lines_of(book.verdicts, width)
+def _tuning_gain(report: Report, width: int) -> Iterator[str]:
+    if report.verdicts:
+        yield verdicts_title(report.run)
+        yield from lines_of(report.verdicts, width)
         yield ""
 
 

@@ -15,8 +15,8 @@ from flowos.model import LoggedTask
 
 Span = tuple[float, float]
 
-_LEAST_SECONDS = 1e-6
-_LEAST_PAUSE_SECONDS = 60.0
+_MIN_SECONDS = 1e-6
+_MIN_PAUSE_SECONDS = 60.0
 _OVERLAP_SECONDS = 1e-3
 """Clocks are adjusted: tasks that overlap less follow one another."""
 _MAX_ROWS_OF_A_WORKER = 8
@@ -130,7 +130,7 @@ def timeline_of(tasks: Sequence[LoggedTask]) -> Timeline:
         start = each.start - time + begin
         found = PlacedTask(start=start, end=start + each.seconds, logged=each)
         placed.setdefault(each.worker, []).append(found)
-    seconds = max(worked[-1][1] - starts[-1][0] + starts[-1][1], _LEAST_SECONDS)
+    seconds = max(worked[-1][1] - starts[-1][0] + starts[-1][1], _MIN_SECONDS)
     lanes = tuple(_lane(name, placed[name], seconds) for name in sorted(placed, key=_in_order))
     idle = max((lane.longest_idle for lane in lanes), key=lambda each: each.seconds)
     return Timeline(
@@ -205,7 +205,7 @@ def _length(spans: Iterable[Span]) -> float:
 
 def _starts(worked: Sequence[Span]) -> tuple[Span, ...]:
     """A pause is left out if it is longer than all work together, and than a minute."""
-    least = max(_LEAST_PAUSE_SECONDS, _length(worked))
+    least = max(_MIN_PAUSE_SECONDS, _length(worked))
     ends = [(0.0, worked[0][0])]
     ends += [(a[1], b[0]) for a, b in pairwise(worked) if b[0] - a[1] > least]
     lengths = [last - start for (_, start), (last, _) in pairwise(ends)]

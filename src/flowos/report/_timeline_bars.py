@@ -9,7 +9,7 @@ from flowos.report._timeline import PlacedTask, Timeline
 MAX_LANES = 400
 _MAX_BARS = 9000
 _COLUMNS = 1000
-_LEAST_COLUMNS = 8
+_MIN_COLUMNS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ def drawn_rows(timeline: Timeline) -> DrawnRows:
             for i, row in enumerate(lane.rows)
         )
         columns //= 2
-        if columns < _LEAST_COLUMNS or sum(len(row.bars) for row in rows) <= _MAX_BARS:
+        if columns < _MIN_COLUMNS or sum(len(row.bars) for row in rows) <= _MAX_BARS:
             return DrawnRows(rows=rows, cell_seconds=cell)
 
 

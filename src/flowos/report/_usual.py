@@ -12,9 +12,9 @@ TITLE = "Is this normal for such a machine?"
 NAMES = ("number", "here", "median of others", "their range", "place")
 
 
-def about(book: Report) -> str:
+def about(report: Report) -> str:
     """Of what kind the others are, and why a place is no verdict."""
-    facts, places = book.run.facts, book.places
+    facts, places = report.run.facts, report.places
     most = max(places, key=lambda each: each.runs)
     others = f"{counted(most.runs, 'other run')} of {counted(most.machines, 'machine')}"
     return (
@@ -40,13 +40,13 @@ def cells_of(place: NumberPlace) -> tuple[str, ...]:
     return (place.label, value, middle, reach, place_words(place))
 
 
-def lines_of_places(book: Report, width: int) -> Iterator[str]:
+def lines_of_places(report: Report, width: int) -> Iterator[str]:
     """A table for a terminal."""
-    if not book.places:
+    if not report.places:
         return
     yield TITLE
-    yield from wrapped(about(book), "  ", "  ", width)
-    yield from _aligned([NAMES, *map(cells_of, book.places)])
+    yield from wrapped(about(report), "  ", "  ", width)
+    yield from _aligned([NAMES, *map(cells_of, report.places)])
     yield ""
 
 

@@ -98,14 +98,14 @@ def gaps_of(run: Run) -> tuple[Gap, ...]:
 
 
 @dataclass(frozen=True)
-class Doubt:
+class Untrusted:
     """Numbers with the same kind of evidence against them; `why` is the first one's mark."""
 
     why: str
     numbers: tuple[Measurement, ...]
 
 
-def doubts_of(measurements: Iterable[Measurement]) -> tuple[Doubt, ...]:
+def untrusted_of(measurements: Iterable[Measurement]) -> tuple[Untrusted, ...]:
     """Untrusted numbers by their first mark; marks that differ only in figures are one kind."""
     found: dict[str, list[Measurement]] = {}
     for m in measurements:
@@ -113,7 +113,7 @@ def doubts_of(measurements: Iterable[Measurement]) -> tuple[Doubt, ...]:
             kind = _FIGURES.sub("#", _SAMPLES.sub("", m.trust.marks[0]))
             found.setdefault(kind, []).append(m)
     return tuple(
-        Doubt(why=_SAMPLES.sub("", numbers[0].trust.marks[0]), numbers=tuple(numbers))
+        Untrusted(why=_SAMPLES.sub("", numbers[0].trust.marks[0]), numbers=tuple(numbers))
         for numbers in sorted(found.values(), key=len, reverse=True)
     )
 

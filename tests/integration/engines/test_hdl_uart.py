@@ -121,7 +121,7 @@ def test_what_goes_wrong_on_the_line_is_one_line(
 
 
 def test_a_line_that_is_never_silent_is_no_board(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flowos.engine.bodies._uart_module._LEAST_SECONDS", 0.1)
+    monkeypatch.setattr("flowos.engine.bodies._uart_module._MIN_SECONDS", 0.1)
     ours, theirs = os.openpty()
     os.set_blocking(ours, False)
     over = threading.Event()

@@ -10,7 +10,7 @@ import pytest
 import flowos as fo
 from flowos.engine.bodies._masks import refuse_masked
 from flowos.engine.bodies._outputs import as_outputs, contiguous, empty_outputs
-from flowos.model import PortMisfit, native_ports
+from flowos.model import PortIncompatible, native_ports
 
 PORTS = native_ports(
     "f",
@@ -26,7 +26,7 @@ def test_outputs_are_as_extents_say_and_scalars_are_pythons() -> None:
     given = as_outputs(PORTS, [a, s])
     assert given[0] is a
     assert (type(given[1]), given[1]) == (float, 2.5)
-    with pytest.raises(PortMisfit, match="extent 'n' is 5, and 4 in input 'b'"):
+    with pytest.raises(PortIncompatible, match="extent 'n' is 5, and 4 in input 'b'"):
         empty_outputs(PORTS, [np.ones((4, 3), "f4"), np.ones(5, "f4")])
 
 
@@ -43,7 +43,7 @@ def test_only_what_has_strides_is_copied() -> None:
 def test_what_is_masked_is_refused_and_a_mask_without_a_truth_is_none() -> None:
     whole, holes = np.ma.array([1.0, 2.0]), np.ma.array([1, -9999, 2], mask=[False, True, False])
     refuse_masked(PORTS, [whole, np.ma.array([3.0], mask=[False])])
-    with pytest.raises(PortMisfit) as caught:
+    with pytest.raises(PortIncompatible) as caught:
         refuse_masked(PORTS, [whole, holes])
     said = "input 'c': 1 of 3 values is masked: fill it, as with x.filled(0)"
     assert str(caught.value) == said

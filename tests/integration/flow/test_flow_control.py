@@ -272,7 +272,7 @@ def test_needs_hold_in_a_loop() -> None:
 def test_events_and_the_log_say_the_rounds(tmp_path: Path) -> None:
     seen: list[Event] = []
     inner = fo.flow_output(fo.loop(minus_one, integer(), max_rounds=2))
-    with fo.slice(fo.loop(inner, 9, max_rounds=2), emit=seen.append, log=tmp_path / "log") as s:
+    with fo.slice(fo.loop(inner, 9, max_rounds=2), on_stage=seen.append, log=tmp_path / "log") as s:
         assert s.run() == [5]
     ended = [event.rounds for event in seen if event.what == "ended"]
     assert ended == [(1, 1), (1, 2), (2, 1), (2, 2)]

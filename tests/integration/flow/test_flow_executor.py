@@ -11,7 +11,7 @@ import pytest
 import flowos as fo
 from flowos.engine._ledger import ResourceLedger, Resources
 from flowos.engine.flow._executor import Executor
-from flowos.engine.flow._kernel import Halt
+from flowos.engine.flow._kernel import StopFlag
 from flowos.engine.flow._runs import ExecutionSlot, FlowRun
 from flowos.engine.flow._threads import ThreadLanes
 from flowos.model import Flow, flow_input
@@ -46,9 +46,9 @@ def _threads_take_turns_often() -> Iterator[None]:
 
 def executor_of(flow: Flow, fuse: Fuse = "chains") -> Executor:
     schedule = compile_flow(flow, fuse=fuse)
-    halts = [Halt() for _ in range(PLACES)]
-    lanes = ThreadLanes(schedule, halts)
-    places = [ExecutionSlot(a, a, h) for a, h in zip(lanes.lanes, halts, strict=True)]
+    stop_flags = [StopFlag() for _ in range(PLACES)]
+    lanes = ThreadLanes(schedule, stop_flags)
+    places = [ExecutionSlot(a, a, h) for a, h in zip(lanes.lanes, stop_flags, strict=True)]
     ledgers = ResourceLedger(HAS), ResourceLedger(HAS)
     return Executor(schedule, lanes, places, ledgers, helpers=PLACES)
 

@@ -137,12 +137,12 @@ def test_a_callback_that_raises_fails_the_run_and_not_the_slice(tmp_path: Path) 
     broken = tmp_path / "broken"
     broken.touch()
 
-    def emit(_: object) -> None:
+    def on_stage(_: object) -> None:
         if broken.exists():
             raise ZeroDivisionError
 
     flow = fo.flow_output(*(raises(flow_input("a", fo.int64), "Own") for _ in range(1)))
-    with limited(), fo.slice(flow, emit=emit, cores=2) as s:
+    with limited(), fo.slice(flow, on_stage=on_stage, cores=2) as s:
         for _ in range(4):
             with pytest.raises(fo.TaskFailed, match="'raises' could not be run: ZeroDivisionError"):
                 s.run(0)

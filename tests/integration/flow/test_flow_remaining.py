@@ -44,7 +44,7 @@ def test_what_is_too_late_when_its_inputs_are_there_ends_the_run() -> None:
 
 
 def test_a_slice_that_grows_has_one_end_for_all_its_nodes() -> None:
-    bounds = NodeRange(least=0, most=2, idle_seconds=300.0)
+    bounds = NodeRange(min_nodes=0, max_nodes=2, idle_seconds=300.0)
     for seconds, fits in ((3000, True), (500, False)):
         held = GrowingSlice(provider_of(POOL), Ask(seconds=seconds), SliceOptions(), bounds=bounds)
         with held as s:

@@ -129,7 +129,7 @@ def test_events_say_which_attempt_it_is(tmp_path: Path) -> None:
     events: list[Any] = []
     folder, item = fo.flow_input("folder", fo.str_), fo.flow_input("item", fo.any_)
     flow = fo.flow_output(made(succeeds_at(3), retries=2)(folder, item))
-    with fo.slice(flow, emit=events.append) as s:
+    with fo.slice(flow, on_stage=events.append) as s:
         s.run(str(tmp_path), "a")
     assert [(e.what, e.attempt) for e in events] == [
         ("started", 1),

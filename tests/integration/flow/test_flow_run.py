@@ -278,7 +278,7 @@ def test_a_failure_ends_the_run_while_another_task_still_runs() -> None:
     [
         ({"workers": "fork"}, "slice: workers='fork' (str); one of thread, process, inline"),
         ({"fuse": "all"}, "slice: fuse='all' (str); one of chains, none"),
-        ({"emit": 3}, "slice: emit=3 (int); expected a function"),
+        ({"on_stage": 3}, "slice: on_stage=3 (int); expected a function"),
         ({"cores": 0}, "slice: cores=0 (int); expected a positive int"),
         ({"cores": 1.5}, "slice: cores=1.5 (float); expected a positive int"),
         ({"cores": 10**6}, "slice: 1000000 cores asked for, this node has"),
@@ -317,14 +317,14 @@ def test_what_happens_is_told_as_it_happens() -> None:
         raise ValueError(x)
 
     a = integer()
-    with fo.slice(fo.flow_output(add(add(a, 1), 1)), emit=events.append) as s:
+    with fo.slice(fo.flow_output(add(add(a, 1), 1)), on_stage=events.append) as s:
         s.run(1)
     assert [(e.what, e.label) for e in events] == [
         ("started", "add .. add#2"),
         ("ended", "add .. add#2"),
     ]
     events.clear()
-    with fo.slice(fails(a), emit=events.append) as s, pytest.raises(fo.TaskFailed):
+    with fo.slice(fails(a), on_stage=events.append) as s, pytest.raises(fo.TaskFailed):
         s.run(1)
     assert [e.what for e in events] == ["started", "failed"]
 

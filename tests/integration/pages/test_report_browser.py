@@ -155,12 +155,12 @@ def test_pointing_at_a_name_leaves_its_bars_alone(browser: Browser, timeline: Pa
 @pytest.fixture(scope="module")
 def deployments(folder: Path) -> Path:
     """Of five deployments, whose latency differs and whose bandwidth does not."""
-    book = read_json(RUN.read_text())
+    report = read_json(RUN.read_text())
     nodes = [DeployedNode(name=f"c{n}", instance=f"i-0a{n}", switch="s1") for n in range(10)]
     runs = [
         replace(
-            book.run,
-            id=f"{book.run.id}-{n}",
+            report.run,
+            id=f"{report.run.id}-{n}",
             deployment=Deployment(
                 of="d", number=n, pool="hpc", nodes=(nodes[2 * n - 2], nodes[2 * n - 1])
             ),
@@ -265,11 +265,11 @@ def test_light_and_dark_differ(browser: Browser, page: Path) -> None:
 @pytest.fixture(scope="module")
 def side_by_side(folder: Path) -> Path:
     """Of a run and of another one like it, of a machine with a long name."""
-    book = imported(RUN)
-    other = replace(book.run, id="2026-11-21-ffffff", host="node-with-a-rather-long-name.cluster")
+    report = imported(RUN)
+    other = replace(report.run, id="2026-11-21-ffffff", host="node-with-a-rather-long-name.cluster")
     runs = [
-        ReportedRun(label=f"{n}: {run.host}, 2026-11-2{n} 10:00", machine=run.host, book=each)
-        for n, (run, each) in enumerate(((book.run, book), (other, replace(book, run=other))))
+        ReportedRun(label=f"{n}: {run.host}, 2026-11-2{n} 10:00", machine=run.host, report=each)
+        for n, (run, each) in enumerate(((report.run, report), (other, replace(report, run=other))))
     ]
     file = folder / "side-by-side.html"
     file.write_text(side_by_side_html(SideBySide(runs=tuple(runs))))

@@ -100,7 +100,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """With what a person has after a few weeks, two programs that run, and one of hostile names."""
     folder = tmp_path_factory.mktemp("live")
     variables = {**os.environ, "XDG_DATA_HOME": str(folder / "data")}
-    book = read_json(RUN.read_text())
+    report = read_json(RUN.read_text())
     with open_store(str(folder / "data/flowos/flowos.db")) as store:
         for number in range(60):
             store.keep_process(program(number))
@@ -111,8 +111,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             uses=(use(HOSTILE), use(LONG, pool=LONG)),
         )
         store.keep_process(evil)
-        store.begin(book.run)
-        for sample in book.samples[:200]:
+        store.begin(report.run)
+        for sample in report.samples[:200]:
             store.keep(sample)
     (folder / "flowos.toml").write_text(SETTINGS)
     with ExitStack() as running:

@@ -13,7 +13,7 @@ import pytest
 import flowos as fo
 from flowos.engine import here
 from flowos.engine.flow._inside import Surroundings
-from flowos.engine.flow._kernel import Halt
+from flowos.engine.flow._kernel import StopFlag
 from flowos.engine.workers._process_lanes import ProcessLanes
 from flowos.plan import compile_flow
 from tests.waiting import PATIENCE_SECONDS
@@ -115,13 +115,13 @@ def test_a_slice_that_was_forgotten_ends_its_workers() -> None:
 
 def test_a_stop_that_comes_before_its_run_holds_until_the_next(tmp_path: Path) -> None:
     schedule = compile_flow(fo.flow_output(task("sleeps", sleeps)(fo.flow_input("x", fo.any_))))
-    halt = Halt()
-    lanes = ProcessLanes(schedule, 1, around=Surroundings(node=here()), halts=[halt])
+    stop_flag = StopFlag()
+    lanes = ProcessLanes(schedule, 1, around=Surroundings(node=here()), stop_flags=[stop_flag])
     try:
-        halt.on = True
+        stop_flag.on = True
         with pytest.raises(fo.Cancelled):
             lanes.lanes[0].run(schedule.stages, [[tmp_path / "begun"]])
-        halt.on = False
+        stop_flag.on = False
         assert lanes.lanes[0].run(schedule.stages, [[None]]) == [[None]]
     finally:
         lanes.close()

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from flowos.drivers import misfit, read_bitstream
+from flowos.drivers import bitstream_incompatibility, read_bitstream
 from flowos.model import DeviceError, NodeDevice
 from tests.bitstreams import ecp5, ice40, xclbin, xilinx_bit
 
@@ -76,6 +76,6 @@ def test_what_is_no_bitstream_says_so(data: bytes, complaint: str) -> None:
     ],
 )
 def test_it_fits_the_part_it_is_for(data: bytes, device: NodeDevice, fits: bool) -> None:
-    complaint = misfit(read_bitstream(data, "x"), device)
+    complaint = bitstream_incompatibility(read_bitstream(data, "x"), device)
     assert (complaint == "") == fits
     assert fits or (device.part in complaint and complaint.startswith("the bitstream is for "))

@@ -18,7 +18,7 @@ FACTS = Facts(
 def test_bare_is_usable_everywhere_and_adds_nothing() -> None:
     bare = runtime_named("bare")
     assert bare.usable(FACTS) == ()
-    assert bare.ways(FACTS) == (bare,)
+    assert bare.variants(FACTS) == (bare,)
     assert bare.wrap(("a", "b"), Launch(argv=("b",)), AT) == ("a", "b")
 
 

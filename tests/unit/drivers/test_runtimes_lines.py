@@ -89,7 +89,7 @@ def check(name: str, argvs: Iterator[Argv]) -> None:
 
 
 def way(name: str, number: int = 0, **versions: str) -> Runtime:
-    return runtime_named(name).ways(facts(**versions))[number]
+    return runtime_named(name).variants(facts(**versions))[number]
 
 
 CH_RUN = way("ch-run", ch_run="0.31")
@@ -276,12 +276,12 @@ QEMU = facts(**{"qemu-system-x86_64": "7.2"})
 
 def test_qemu_boots_a_squashfs_by_tcg_where_kvm_cannot_be_asked() -> None:
     no_kvm = replace(QEMU, tried=(Tried(name="kvm", works=False, says="/dev/kvm: no"),))
-    (tcg,) = runtime_named("qemu").ways(no_kvm)
+    (tcg,) = runtime_named("qemu").variants(no_kvm)
     check("qemu", lines(tcg, form="squashfs", binds=READ_ONLY))
 
 
 def test_qemu_boots_by_kvm_with_a_kernel_and_memory_that_were_named() -> None:
-    kvm, tcg = runtime_named("qemu").ways(QEMU)
+    kvm, tcg = runtime_named("qemu").variants(QEMU)
     assert (kvm.traits.accelerator, tcg.traits.accelerator) == ("kvm", "tcg")
     check("qemu-kvm", lines(kvm, form="squashfs", boot=Boot(kernel=KERNEL, memory_bytes=1 << 30)))
     assert kernel_line(KERNEL, "tcg").endswith("mitigations=off cryptomgr.notests isolcpus=1")

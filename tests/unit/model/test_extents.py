@@ -10,7 +10,7 @@ import pytest
 import flowos as fo
 from flowos.model import (
     Array,
-    PortMisfit,
+    PortIncompatible,
     PortSpec,
     ValueRefused,
     WiringError,
@@ -153,7 +153,7 @@ def test_the_integer_input_of_a_name_is_that_extent() -> None:
     ports = [PortSpec("n", int64), PortSpec("b", port), PortSpec("s", float64)]
     extents = named_extents(ports, [PortSpec("a", port)])
     assert bind_extents(extents, [4, zeros(4), 1.0]) == {"n": 4}
-    with pytest.raises(PortMisfit, match="input 'n': extent 'n' is 5, and 4 in input 'b'"):
+    with pytest.raises(PortIncompatible, match="input 'n': extent 'n' is 5, and 4 in input 'b'"):
         bind_extents(extents, [5, zeros(4), 1.0])
 
 
@@ -166,7 +166,7 @@ def test_an_integer_that_is_an_extent_is_compared_before_the_function_is_called(
     ports = [PortSpec("n", int64), PortSpec("b", array("float64", "n"))]
     checked = with_extents(half, named_extents(ports, []))
     assert checked(4, zeros(4)).shape == (2,)
-    with pytest.raises(PortMisfit, match="input 'n': extent 'n' is 5, and 4 in input 'b'"):
+    with pytest.raises(PortIncompatible, match="input 'n': extent 'n' is 5, and 4 in input 'b'"):
         checked(5, zeros(4))
     assert calls == [4]
 

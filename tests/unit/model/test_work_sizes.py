@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from flowos.model import WiringError, WorkSize, group_sizes, misfit_of_group, work_sizes
+from flowos.model import WiringError, WorkSize, group_incompatibility, group_sizes, work_sizes
 
 HAS = ("n", "m")
 
@@ -58,9 +58,9 @@ def test_a_group_has_an_integer_for_each_axis() -> None:
 
 def test_groups_divide_the_sizes() -> None:
     of = sizes(("n", 6))
-    assert misfit_of_group((5, 3), (10, 6), of) == ""
-    assert misfit_of_group((4, 3), (10, 6), of) == (
+    assert group_incompatibility((5, 3), (10, 6), of) == ""
+    assert group_incompatibility((4, 3), (10, 6), of) == (
         "groups of 4 do not divide n = 10; 'n/4*4' is a size that they do, with work items past "
         "the end that have to return"
     )
-    assert misfit_of_group((5, 4), (10, 6), of) == "groups of 4 do not divide 6"
+    assert group_incompatibility((5, 4), (10, 6), of) == "groups of 4 do not divide 6"

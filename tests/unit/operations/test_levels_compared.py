@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from flowos.model import MeasurementRequest, Sample
-from flowos.operations.measure import book_of
+from flowos.operations.measure import report_of
 from flowos.report import text
 from tests.unit.operations.test_case_order import RUN
 from tests.unit.probes.test_remote_storage import WITH_SERVER, cases
@@ -32,7 +32,7 @@ def samples(rounds: int) -> list[Sample]:
 
 
 def test_each_is_compared_with_the_first_one_as_planned_all_else_equal() -> None:
-    verdicts = book_of(OURS, samples(rounds=4)).verdicts
+    verdicts = report_of(OURS, samples(rounds=4)).verdicts
     assert len(verdicts) == 3
     for verdict in verdicts:
         assert (verdict.axis, verdict.base, verdict.other) == ("attachment", "local", "remote")
@@ -41,5 +41,5 @@ def test_each_is_compared_with_the_first_one_as_planned_all_else_equal() -> None
 
 
 def test_it_says_how_more_rounds_are_had_where_these_do_not_tell() -> None:
-    shown = text(book_of(OURS, samples(rounds=1)))
+    shown = text(report_of(OURS, samples(rounds=1)))
     assert "for more rounds: `flowos measure --quick --only remote_storage" in shown

@@ -236,7 +236,7 @@ def test_programs_side_by_side_take_turns_there_and_back() -> None:
     order = Order()
     design = replace(DESIGN, axis="", min_rounds=1)
     seen = simulate(design, order, SimulatedMachine(1), 1, side_by_side=20)
-    assert all(sample.in_turns for sample in seen)
+    assert all(sample.interleaved for sample in seen)
     fours = [order.asked[at : at + 4] for at in range(0, 40, 4)]
     assert all(four in ([a, b, b, a] for a, b in ((BASE, OTHER), (OTHER, BASE))) for four in fours)
     assert len({four[0] for four in fours}) == 2, "which comes first is drawn"

@@ -38,8 +38,8 @@ def ends(found: Interval) -> tuple[float, float]:
     return found.low, found.high
 
 
-def turns(logs: Sequence[float], *, in_turns: bool = False) -> Turns:
-    return Turns(logs=tuple(logs), means=tuple(logs), marked=False, in_turns=in_turns)
+def turns(logs: Sequence[float], *, interleaved: bool = False) -> Turns:
+    return Turns(logs=tuple(logs), means=tuple(logs), marked=False, interleaved=interleaved)
 
 
 def summary_of(probe: str, values: Sequence[float], number: int = 0) -> Measurement:
@@ -49,8 +49,10 @@ def summary_of(probe: str, values: Sequence[float], number: int = 0) -> Measurem
     return found
 
 
-def a_round(base: Sequence[float], other: Sequence[float], *, in_turns: bool = False) -> Round:
-    return Round(("r", 0), turns(base, in_turns=in_turns), turns(other, in_turns=in_turns))
+def a_round(base: Sequence[float], other: Sequence[float], *, interleaved: bool = False) -> Round:
+    return Round(
+        ("r", 0), turns(base, interleaved=interleaved), turns(other, interleaved=interleaved)
+    )
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 8, 31, 100, 399])
@@ -180,7 +182,7 @@ def test_nine_in_ten_turns(lags: list[float]) -> None:
 def test_turns_side_by_side_lie_apart_by_the_range_between_their_quartiles(
     differences: list[float],
 ) -> None:
-    found = a_round([0.0] * len(differences), differences, in_turns=True)
+    found = a_round([0.0] * len(differences), differences, interleaved=True)
     low, high = scipy.stats.mstats.mquantiles(differences, [0.25, 0.75], alphap=0, betap=0)
     assert found.inner == pytest.approx(high - low, abs=1e-9)
     expected = (

@@ -14,8 +14,8 @@ from flowos.plan._pairs import Round, Turns
 from flowos.plan._tails import Tail, tail_of, together
 
 
-def turns(*logs: float, marked: bool = False, in_turns: bool = False) -> Turns:
-    return Turns(logs=logs, means=logs, marked=marked, in_turns=in_turns)
+def turns(*logs: float, marked: bool = False, interleaved: bool = False) -> Turns:
+    return Turns(logs=logs, means=logs, marked=marked, interleaved=interleaved)
 
 
 def a_round(number: int = 0, apart: float = 0.0, *, marked: bool = False) -> Round:
@@ -63,8 +63,8 @@ def test_the_deviation_of_a_round_is_that_of_the_difference_of_two_means(count: 
 
 def test_side_by_side_it_is_that_of_a_median_by_the_quartiles() -> None:
     """For normal noise: 1.2533 / sqrt(n) of a deviation, which is the quartiles' range / 1.349."""
-    base = turns(*[0.0] * 7, in_turns=True)
-    other = turns(*(0.01 * n for n in range(7)), in_turns=True)
+    base = turns(*[0.0] * 7, interleaved=True)
+    other = turns(*(0.01 * n for n in range(7)), interleaved=True)
     expected = 1.2533 * (0.04 / 1.349) / math.sqrt(7)
     assert deviation_inside([Round(("r", 0), base, other)]) == pytest.approx(expected, rel=1e-3)
 

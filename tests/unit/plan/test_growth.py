@@ -6,8 +6,8 @@ import pytest
 
 from flowos.plan import MAX_FAILURES, GrowthStep, GrowthView, NodeRange, growth_step, why_no_node
 
-NODES = NodeRange(least=1, most=3, idle_seconds=10)
-FROM_0 = NodeRange(least=0, most=2, idle_seconds=10)
+NODES = NodeRange(min_nodes=1, max_nodes=3, idle_seconds=10)
+FROM_0 = NodeRange(min_nodes=0, max_nodes=2, idle_seconds=10)
 NOTHING = GrowthStep()
 GROW = GrowthStep(grow=True)
 
@@ -28,7 +28,7 @@ def test_it_grows_at_once_where_no_node_is_held() -> None:
 
 def test_the_least_is_held_without_work() -> None:
     assert step() == GROW
-    assert step(NodeRange(least=2, most=3, idle_seconds=1), idle=(0.0,)) == GROW
+    assert step(NodeRange(min_nodes=2, max_nodes=3, idle_seconds=1), idle=(0.0,)) == GROW
 
 
 def test_no_more_are_held_than_the_most() -> None:
@@ -74,14 +74,14 @@ def test_it_waits_no_longer_once_there_was_no_work_for_as_long_as_a_node_may_be_
     "nodes", [(8, 0), (0, 0), (-1, 2), (1.0, 2), (True, 2), (0, None), ("0", "8")]
 )
 def test_a_range_that_cannot_be_is_refused(nodes: tuple[Any, Any]) -> None:
-    with pytest.raises(ValueError, match=r"nodes=.*; expected \(LEAST, MOST\)"):
-        NodeRange(least=nodes[0], most=nodes[1], idle_seconds=1)
+    with pytest.raises(ValueError, match=r"nodes=.*; expected \(MIN, MAX\)"):
+        NodeRange(min_nodes=nodes[0], max_nodes=nodes[1], idle_seconds=1)
 
 
 @pytest.mark.parametrize("seconds", [0, -1, 1e9, float("nan"), "5", True])
 def test_an_idle_time_that_cannot_be_is_refused(seconds: Any) -> None:
     with pytest.raises(ValueError, match=r"idle_seconds=.*; expected a finite number above 0"):
-        NodeRange(least=0, most=1, idle_seconds=seconds)
+        NodeRange(min_nodes=0, max_nodes=1, idle_seconds=seconds)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from flowos.plan import (
     compile_flow,
     devices_needed,
     gpus_needed,
+    max_choices,
     memory_needed,
-    most_choices,
     with_needs,
 )
 
@@ -26,10 +26,10 @@ def task(name: str, needs: object) -> fo.Task:
 def test_a_flow_is_asked_for_with_each_choice_of_its_tasks() -> None:
     x = fo.flow_input("x", fo.int64)
     plain = fo.flow_output(task("plain", Needs(memory_bytes=1))(x))
-    assert most_choices(plain) == 1
-    assert most_choices(fo.flow_output(x)) == 1
+    assert max_choices(plain) == 1
+    assert max_choices(fo.flow_output(x)) == 1
     flow = fo.flow_output(task("either", EITHER)(task("plain", Needs(memory_bytes=1))(x)))
-    assert most_choices(flow) == 3
+    assert max_choices(flow) == 3
     assert [gpus_needed(flow, i) for i in range(4)] == [2, 0, 0, 0]
     assert [memory_needed(flow, i) for i in range(4)] == [1, 9, 1, 1]
     assert [devices_needed(flow, i) for i in range(2)] == [{"fpga": 1}, {}]

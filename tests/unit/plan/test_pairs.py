@@ -12,10 +12,10 @@ from flowos.plan._trust import NOISE_THRESHOLDS
 CASES = {level: Case("p", (("with", level),)) for level in "ab"}
 
 
-def sampled(level: str, *values: float, in_turns: bool = False, unit: str = "byte/s") -> Sample:
+def sampled(level: str, *values: float, interleaved: bool = False, unit: str = "byte/s") -> Sample:
     case = CASES[level]
     return Sample(
-        run="r", case=case, round=0, metric="m", unit=unit, values=values, in_turns=in_turns
+        run="r", case=case, round=0, metric="m", unit=unit, values=values, interleaved=interleaved
     )
 
 
@@ -53,17 +53,17 @@ def test_each_value_is_a_turn_where_both_sides_ran_in_turns() -> None:
         values = (1.0, 2.0, 4.0, 8.0)
         (whole,) = rounds_of(
             *(
-                [sampled("a", *values, in_turns=True)]
+                [sampled("a", *values, interleaved=True)]
                 if base
                 else [sampled("a", v) for v in values]
             ),
             *(
-                [sampled("b", *values, in_turns=True)]
+                [sampled("b", *values, interleaved=True)]
                 if other
                 else [sampled("b", v) for v in values]
             ),
         )
-        assert whole.in_turns is (base and other)
+        assert whole.interleaved is (base and other)
         assert whole.base.logs == whole.other.logs == pytest.approx(tuple(map(math.log, values)))
 
 
@@ -73,5 +73,5 @@ def test_each_value_is_a_turn_where_both_sides_ran_in_turns() -> None:
 def test_a_rounds_inner_spread_is_that_of_the_side_that_varies_more(
     base: tuple[float, ...], other: tuple[float, ...], inner: float
 ) -> None:
-    sides = (Turns(logs, logs, marked=False, in_turns=False) for logs in (base, other))
+    sides = (Turns(logs, logs, marked=False, interleaved=False) for logs in (base, other))
     assert Round(("r", 0), *sides).inner == pytest.approx(inner)

@@ -40,7 +40,7 @@ def verdict(seen: list[Sample]) -> Verdict:
 
 
 def rounds(
-    count: int, slow: dict[tuple[int, int], float], *, in_turns: bool = False
+    count: int, slow: dict[tuple[int, int], float], *, interleaved: bool = False
 ) -> list[Sample]:
     """Times of A B B A; `slow`: round and turn of the four, and the factor of its time."""
     random = Random(1)
@@ -52,7 +52,7 @@ def rounds(
             metric="m",
             unit="second",
             values=(random.uniform(1, 1.01) * slow.get((number, turn), 1.0),),
-            in_turns=in_turns,
+            interleaved=interleaved,
         )
         for number in range(count)
         for turn, case in enumerate((A, B, B, A))

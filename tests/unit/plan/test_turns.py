@@ -21,7 +21,7 @@ def taken(case: Case, number: int, values: list[float]) -> Sample:
         metric="m",
         unit="byte/s",
         values=tuple(values),
-        in_turns=True,
+        interleaved=True,
     )
 
 
@@ -57,7 +57,7 @@ def test_what_all_turns_share_does_not_hide_a_difference(
 
 def test_the_same_values_as_runs_of_their_own_tell_nothing() -> None:
     alone = [
-        replace(s, values=(value,), in_turns=False)
+        replace(s, values=(value,), interleaved=False)
         for s in rounds(8, 1.0, seed=1)
         for value in s.values[:2]
     ]

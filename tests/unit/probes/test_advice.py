@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from flowos.model import Advice, Answer, Case, Verdict
-from flowos.probes import Worth, merged_advice
+from flowos.probes import TuningGain, merged_advice
 from flowos.probes._advice import advice
 
 BEST = Case(
@@ -42,7 +42,7 @@ def changed(axis: str, level: str, ratio: float, answer: Answer = "slower") -> V
 
 
 def found(*settings: Verdict) -> tuple[Advice, ...]:
-    return advice(Worth(metric="triad", best=BEST, rivals=(), settings=settings))
+    return advice(TuningGain(metric="triad", best=BEST, contenders=(), settings=settings))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from flowos.model import Case, Exited, Facts, Measurement, MeasurementRequest, Outcome, Unmeasured
 from flowos.probes._nominal import nominal_flops
 from flowos.probes.fio import Fio
-from flowos.probes.flops import Flops, doubts
+from flowos.probes.flops import Flops, suspicious
 from flowos.probes.gemm import Gemm
 from flowos.probes.stream import Stream
 from flowos.probes.working_set import WorkingSet
@@ -80,20 +80,20 @@ def test_readings_carry_instruction_set_and_type(cases_of: CasesOf) -> None:
 
 
 def test_a_wider_set_that_is_slower_is_doubted_by_name() -> None:
-    (doubt,) = doubts((measured("avx2", 70e9), measured("avx512f", 42e9)))
+    (doubt,) = suspicious((measured("avx2", 70e9), measured("avx512f", 42e9)))
     assert doubt.startswith("avx512f f64 on 1 core does 42 Gflop/s, less than the narrower avx2")
     assert "with 70 Gflop/s:" in doubt
 
 
 @pytest.mark.parametrize(("rate", "doubted"), [(63e9, False), (62.9e9, True)])
 def test_a_wider_set_may_be_a_tenth_slower(rate: float, doubted: bool) -> None:
-    assert bool(doubts((measured("avx2", 70e9), measured("avx512f", rate)))) is doubted
+    assert bool(suspicious((measured("avx2", 70e9), measured("avx512f", rate)))) is doubted
 
 
 @pytest.mark.parametrize(("wider", "more"), [(1, ""), (2, "; and 1 more alike"), (3, "; and 2 m")])
 def test_of_many_doubts_the_first_is_told(wider: int, more: str) -> None:
     slower = [measured(isa, 10e9) for isa in ("avx", "avx2", "avx512f")[:wider]]
-    (doubt,) = doubts((measured("sse4.2", 70e9), *slower))
+    (doubt,) = suspicious((measured("sse4.2", 70e9), *slower))
     assert doubt.startswith("avx f64 on 1 core does 10 Gflop/s")
     assert ("more alike" in doubt) is (wider > 1)
     assert more in doubt
@@ -101,8 +101,8 @@ def test_of_many_doubts_the_first_is_told(wider: int, more: str) -> None:
 
 def test_sets_in_order_other_probes_and_other_cores_raise_no_doubt() -> None:
     fine = (measured("avx", 68e9), measured("avx2", 66e9), measured("avx512f", 130e9))
-    assert doubts(fine) == ()
-    assert doubts((measured("avx2", 9.0, cores="2"), measured("avx512f", 8.0))) == ()
+    assert suspicious(fine) == ()
+    assert suspicious((measured("avx2", 9.0, cores="2"), measured("avx512f", 8.0))) == ()
 
 
 def test_the_nominal_ceiling_is_that_of_the_paper() -> None:

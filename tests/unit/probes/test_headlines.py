@@ -7,7 +7,7 @@ from flowos.model import Case, Measurement, Sample
 from flowos.probes._base import Headline
 from flowos.probes._headlines import best_of, headlines_of
 from flowos.probes._tables import PROBES
-from flowos.probes._worth import worth
+from flowos.probes._tuning_gain import worth
 
 
 def measured(metric: str, unit: str, value: float, **levels: str) -> Measurement:

@@ -8,7 +8,7 @@ import pytest
 
 from flowos.model import Case, Exited, Facts, Killed, Measurement, Outcome, Reading, Sample, Tool
 from flowos.probes._base import Probe
-from flowos.probes._suspect import crowded
+from flowos.probes._suspicious import crowded
 from flowos.probes._tables import PROBES
 from flowos.probes.clock import Clock
 from flowos.probes.fio import Fio

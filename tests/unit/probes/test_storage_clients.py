@@ -24,7 +24,7 @@ from flowos.model import (
 from flowos.probes._base import Probe
 from flowos.probes._cores import NO_COMPILER
 from flowos.probes._storage import NO_MPI
-from flowos.probes._suspect import SUSPECT
+from flowos.probes._suspicious import SUSPICIOUS
 from flowos.probes.metadata import Metadata
 from flowos.probes.parallel_io import MIN_BYTES, ParallelIo
 
@@ -61,14 +61,14 @@ def stored(free_bytes: int | None, file_system: str = "ext4") -> Facts:
 
 
 def read(probe: Probe, case: Case, *levels: tuple[str, str]) -> dict[tuple[str, str], str]:
-    """The doubts about readings with these levels."""
+    """The reasons about readings with these levels."""
     said = [
         {"metric": "m", "unit": "1/s", "values": [2.0], "levels": dict([level])} for level in levels
     ]
     answer = json.dumps({"readings": said}).encode()
     found = probe.read(case, Outcome(end=Exited(0), stdout=answer, stderr=b""))
     assert not isinstance(found, Unmeasured)
-    return {r.levels[0]: dict(r.notes).get(SUSPECT, "") for r in found}
+    return {r.levels[0]: dict(r.notes).get(SUSPICIOUS, "") for r in found}
 
 
 @pytest.mark.parametrize("probe", [METADATA, PARALLEL_IO], ids=lambda p: p.name)

@@ -16,7 +16,7 @@ from flowos.model import (
     Unmeasured,
 )
 from flowos.probes._arrays import elements_for, last_cache_bytes
-from flowos.probes._suspect import suspected
+from flowos.probes._suspicious import suspected
 from flowos.probes.stream import Stream, merged, stacks_of, thread_counts
 
 MIB = 1 << 20

@@ -14,7 +14,7 @@ from flowos.model import (
     Reading,
     Unmeasured,
 )
-from flowos.probes import SUSPECT
+from flowos.probes import SUSPICIOUS
 from flowos.probes.working_set import (
     BEYOND_CACHES,
     FARTHEST_BYTES,
@@ -177,7 +177,7 @@ def test_memory_is_taken_where_stream_works_and_not_where_caches_still_help(
 ) -> None:
     memory = read(falling(144e9, 111e9, 60e9, 59e9))[-1]
     assert memory.values == (60e9, 59e9)
-    assert SUSPECT not in dict(memory.notes)
+    assert SUSPICIOUS not in dict(memory.notes)
 
 
 @pytest.mark.parametrize(("last", "said"), [(54.0e9, False), (53.9e9, True)])
@@ -185,7 +185,7 @@ def test_a_curve_that_is_not_flat_at_its_end_says_so(
     read: Callable[..., tuple[Reading, ...]], last: float, *, said: bool
 ) -> None:
     memory = read(falling(144e9, 111e9, 60e9, last))[-1]
-    why = dict(memory.notes).get(SUSPECT, "")
+    why = dict(memory.notes).get(SUSPICIOUS, "")
     assert bool(why) is said
     if said:
         assert why == (

@@ -1,4 +1,4 @@
-"""Two books: a small one with a bit of everything, and a recorded-like run with all probes."""
+"""Two reports: a small one with a bit of everything, and a recorded-like run with all probes."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from flowos.model import Case, MachineState, MeasurementRequest, Run, Sample, Unmeasured, Verdict
 from flowos.report import ChartStep, HeadlineNumber, Report, Section, read_json
 
-from .books import BARS, CURVE, FACTS, bounded, doubted, measured
+from .reports import BARS, CURVE, FACTS, bounded, measured, untrusted
 
 RUN = Run(
     id="2026-11-20-abc",
@@ -68,7 +68,7 @@ def small() -> Report:
         measured(v, probe="fio", metric="iops", unit="1/s", workload="random read", iodepth=d)
         for d, v in (("1", 17.7e3), ("16", 70.5e3))
     ]
-    iops[1] = doubted(iops[1], "a write cache answers", "others kept 1 cpu busy")
+    iops[1] = untrusted(iops[1], "a write cache answers", "others kept 1 cpu busy")
     rows = (*curve, *iops)
     sample = Sample(
         run=RUN.id,

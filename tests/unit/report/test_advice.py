@@ -11,18 +11,18 @@ PAGES = Advice(do="huge pages", worth=1.07, why="STREAM triad", trusted=False)
 
 
 def test_what_to_do_stands_before_all_numbers_in_every_format(small: Report) -> None:
-    book = replace(small, advice=(BLIS, PAGES))
+    report = replace(small, advice=(BLIS, PAGES))
     for rendered, command, numbers in (
-        (text(book), "x5.70  `export BLIS_ARCH_TYPE=skx`", "middle half"),
-        (markdown(book), "- **x5.70** `export BLIS_ARCH_TYPE=skx`: blis chose", "## Headlines"),
-        (html(book), "<code>export BLIS_ARCH_TYPE=skx</code>", 'id="headlines"'),
+        (text(report), "x5.70  `export BLIS_ARCH_TYPE=skx`", "middle half"),
+        (markdown(report), "- **x5.70** `export BLIS_ARCH_TYPE=skx`: blis chose", "## Headlines"),
+        (html(report), "<code>export BLIS_ARCH_TYPE=skx</code>", 'id="headlines"'),
     ):
         at = rendered.index("Do this")
         assert at < rendered.index(command) < rendered.index("huge pages")
         assert rendered.index("huge pages") < rendered.index(numbers)
         assert "x1.07" in rendered
         assert "STREAM triad (measured while the machine was disturbed)" in rendered
-    assert text_of.loads(json(book))["book"]["advice"][0]["worth"] == 5.7
+    assert text_of.loads(json(report))["report"]["advice"][0]["worth"] == 5.7
 
 
 def test_nothing_to_do_is_said_in_one_line_and_what_was_not_looked_for_not_at_all(

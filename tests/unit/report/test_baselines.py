@@ -20,7 +20,7 @@ from flowos.model import (
 )
 from flowos.plan import BaselineCheck, NumberCheck
 from flowos.report import baseline_json, baseline_text, check_text, junit, read_baseline_json
-from tests.unit.report.books import FACTS, HOSTILE
+from tests.unit.report.reports import FACTS, HOSTILE
 
 TRIAD = BaselineNumber(
     probe="stream",

@@ -11,12 +11,14 @@ from flowos.report import Report, html, markdown, text
 TITLE = "Environments side by side"
 
 
-def beside(book: Report) -> Report:
+def beside(report: Report) -> Report:
     both = (Entered(label="bare"), Entered(label="i.sqfs@ch-run", digest="sha256:12"))
     verdicts = tuple(
-        replace(v, axis="env", base="bare", other=both[1].label) for v in book.verdicts
+        replace(v, axis="env", base="bare", other=both[1].label) for v in report.verdicts
     )
-    return replace(book, run=replace(book.run, environments=both), verdicts=verdicts, headlines=())
+    return replace(
+        report, run=replace(report.run, environments=both), verdicts=verdicts, headlines=()
+    )
 
 
 @pytest.mark.parametrize("render", [text, markdown, html])

@@ -19,8 +19,10 @@ def test_a_card_says_that_it_is_the_ceiling_and_shows_the_best_as_its_table_does
         (replace(ceiling, shares=()), "this is the ceiling"),
     ):
         rows = (m, *small.measurements[:1])
-        book = replace(small, measurements=rows, headlines=(HeadlineNumber(label="L", measured=m),))
-        page = html(book)
+        report = replace(
+            small, measurements=rows, headlines=(HeadlineNumber(label="L", measured=m),)
+        )
+        page = html(report)
         card = page[page.index('class="cards"') : page.index("What not to believe")]
         assert told in card
         assert "62.4<small>" in card
@@ -57,7 +59,7 @@ def test_a_card_has_its_number_its_ceilings_its_spread_and_its_trust(small: Repo
     assert '<p class="note">80%' in cards
     assert [card.partition('"')[2].partition('"')[0] for card in cards.split("<li ")[1:]] == [
         "card",
-        "card doubt",
+        "card untrusted",
     ]
 
 

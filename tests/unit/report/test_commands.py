@@ -12,10 +12,10 @@ from flowos.report._units import number
 TITLE = "Commands side by side"
 
 
-def with_commands(book: Report, *commands: Argv) -> Report:
-    verdicts = book.verdicts if len(commands) > 1 else ()
+def with_commands(report: Report, *commands: Argv) -> Report:
+    verdicts = report.verdicts if len(commands) > 1 else ()
     request = MeasurementRequest(commands=commands)
-    return replace(book, run=replace(book.run, request=request), verdicts=verdicts, advice=None)
+    return replace(report, run=replace(report.run, request=request), verdicts=verdicts, advice=None)
 
 
 @pytest.mark.parametrize("render", [text, html])

@@ -28,7 +28,7 @@ from flowos.report import (
     text,
 )
 
-from .books import HOSTILE, doubted, hostile
+from .reports import HOSTILE, hostile, untrusted
 
 GOLDEN = Path(__file__).parents[2] / "golden/report"
 
@@ -50,7 +50,7 @@ def test_the_format_is_as_it_was(name: str, render: Callable[[Report], str], sma
     assert render(small) == file.read_text()
 
 
-def test_an_empty_book_renders(small: Report) -> None:
+def test_an_empty_report_renders(small: Report) -> None:
     empty = Report(run=replace(small.run, unmeasured=(), ended=""))
     assert "0 numbers\n" in text(empty)
     assert "## The machine" in markdown(empty)
@@ -64,19 +64,19 @@ def test_all_trusted_is_said(small: Report) -> None:
 
 
 def test_more_reasons_than_a_terminal_holds_are_counted(small: Report) -> None:
-    doubtful = tuple(doubted(small.measurements[0], f"reason {c}") for c in "abcdefghijklm")
-    assert "and 3 more reasons" in text(replace(small, measurements=doubtful))
-    assert "more reasons" not in text(replace(small, measurements=doubtful[:10]))
+    marked = tuple(untrusted(small.measurements[0], f"reason {c}") for c in "abcdefghijklm")
+    assert "and 3 more reasons" in text(replace(small, measurements=marked))
+    assert "more reasons" not in text(replace(small, measurements=marked[:10]))
 
 
 def test_reasons_that_differ_in_figures_only_stand_together(small: Report) -> None:
     marks = ("kept 1.5 cpus busy (in 2 of 2 samples)", "kept 0.9 cpus busy", "a cache answers")
-    doubtful = tuple(doubted(small.measurements[0], mark) for mark in marks)
-    shown = text(replace(small, measurements=doubtful))
+    marked = tuple(untrusted(small.measurements[0], mark) for mark in marks)
+    shown = text(replace(small, measurements=marked))
     assert "triad 56.0 GB/s and 1 other: kept 1.5 cpus busy\n" in shown
     assert "triad 56.0 GB/s: a cache answers\n" in shown
-    slow = replace(doubtful[1], median=1e9)
-    shown = text(replace(small, measurements=(doubtful[0], slow)))
+    slow = replace(marked[1], median=1e9)
+    shown = text(replace(small, measurements=(marked[0], slow)))
     assert "triad 56.0 GB/s and 1 other: kept 1.5 cpus busy\n" in shown
 
 
@@ -86,21 +86,21 @@ def test_json_comes_back_whole_with_its_raw_samples(recorded: Report) -> None:
 
 
 def test_hostile_text_stays_text(small: Report) -> None:
-    book = hostile(small)
-    shown = text(book)
+    report = hostile(small)
+    shown = text(report)
     assert "\x1b" not in shown
     assert "\0" not in shown
-    written = markdown(book)
+    written = markdown(report)
     assert "<script>" not in written.replace("\\<script\\>", "")
     assert len({line.count(" | ") for line in written.splitlines() if "| stream: " in line}) == 1
-    rows = list(table.reader(io.StringIO(csv(book))))
+    rows = list(table.reader(io.StringIO(csv(report))))
     assert len({len(row) for row in rows}) == 1
     assert not [cell for row in rows for cell in row if cell.startswith(("=", "@"))]
-    for rendered in (shown, written, csv(book), json(book)):
+    for rendered in (shown, written, csv(report), json(report)):
         rendered.encode("utf-8")
-    back = read_json(json(book))
+    back = read_json(json(report))
     assert back.run.host == HOSTILE
-    assert back.measurements[0].case == book.measurements[0].case
+    assert back.measurements[0].case == report.measurements[0].case
 
 
 def test_no_spreadsheet_takes_a_level_for_a_formula_and_numbers_stay_numbers(small: Report) -> None:
@@ -116,7 +116,7 @@ def test_no_spreadsheet_takes_a_level_for_a_formula_and_numbers_stay_numbers(sma
     [
         ("{", "no FlowOS report"),
         ("[]", "no FlowOS report: it does not say"),
-        ('{"format": "flowos-report", "schema": 99}', "reads 1, 2, 3, 4: upgrade FlowOS$"),
+        ('{"format": "flowos-report", "schema": 99}', "reads 1, 2, 3, 4, 5: upgrade FlowOS$"),
         ('{"format": "flowos-report", "schema": 0}', "schema 0, .* damaged, write it again$"),
         ('{"format": "flowos-report", "schema": [4]}', r"schema \[4\], .* damaged, write it"),
         ('{"format": "flowos-report", "schema": NaN}', "schema nan, .* damaged, write it again$"),
@@ -133,18 +133,18 @@ def test_what_is_no_report_is_refused_in_one_line(given: str, said: str) -> None
 
 def test_json_says_what_it_is(small: Report) -> None:
     whole = text_of.loads(json(small))
-    assert (whole["format"], whole["schema"]) == ("flowos-report", 4)
-    assert whole["book"]["samples"][0]["values"] == [56e9, 55e9]
+    assert (whole["format"], whole["schema"]) == ("flowos-report", 5)
+    assert whole["report"]["samples"][0]["values"] == [56e9, 55e9]
 
 
 def test_a_ceiling_is_called_one_and_its_best_is_shown_and_shared(small: Report) -> None:
     ceiling = replace(small.measurements[0], ceiling=True, shares=())
-    book = replace(small, headlines=(HeadlineNumber(label="Memory", measured=ceiling),))
-    row = next(line for line in text(book).splitlines() if line.startswith("  Memory"))
+    report = replace(small, headlines=(HeadlineNumber(label="Memory", measured=ceiling),))
+    row = next(line for line in text(report).splitlines() if line.startswith("  Memory"))
     assert "57.1 GB/s" in row
     assert "it is the ceiling" in row
-    assert "| it is the ceiling |" in markdown(book)
-    assert ",yes," in csv(replace(book, measurements=(ceiling,)))
+    assert "| it is the ceiling |" in markdown(report)
+    assert ",yes," in csv(replace(report, measurements=(ceiling,)))
 
 
 def test_a_column_of_the_terminal_in_which_nothing_is_known_is_left_out(small: Report) -> None:
@@ -167,8 +167,8 @@ def test_headlines_of_one_probe_stand_under_its_title_once(small: Report) -> Non
 
 def test_a_probe_without_a_section_is_shown_by_its_name(small: Report) -> None:
     lone: Measurement = replace(small.measurements[0], case=Case("odd"))
-    book = replace(small, measurements=(lone,), sections=())
-    assert "\n## odd\n" in markdown(book)
+    report = replace(small, measurements=(lone,), sections=())
+    assert "\n## odd\n" in markdown(report)
 
 
 def test_each_axis_has_a_column_of_its_own(small: Report) -> None:

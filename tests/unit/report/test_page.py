@@ -23,7 +23,7 @@ from flowos.report.page._ticks import (
     even_ticks,
 )
 
-from .books import BARS, CURVE, bounded, doubted, hostile, measured
+from .reports import BARS, CURVE, bounded, hostile, measured, untrusted
 
 
 class Reader(HTMLParser):
@@ -133,22 +133,22 @@ def test_an_empty_run_and_a_calm_one_are_said(small: Report) -> None:
     gone = html(Report(run=small.run))
     assert "no MPI was found" in gone
     assert "Not to be trusted" not in gone
-    calm = tuple(replace(m, trust=Trust()) for m in small.measurements)
-    page = html(replace(small, measurements=calm, run=replace(small.run, ended="", unmeasured=())))
+    quiet = tuple(replace(m, trust=Trust()) for m in small.measurements)
+    page = html(replace(small, measurements=quiet, run=replace(small.run, ended="", unmeasured=())))
     assert "All of them can be trusted." in page
     assert "Nothing disturbed the measurements." in page
     assert "was ended early" in page
 
 
 def test_a_long_list_of_gaps_is_folded(small: Report) -> None:
-    doubts = tuple(doubted(small.measurements[0], f"reason {c}") for c in "abcdefghi")
-    page = html(replace(small, measurements=doubts))
+    marked = tuple(untrusted(small.measurements[0], f"reason {c}") for c in "abcdefghi")
+    page = html(replace(small, measurements=marked))
     assert "<summary>3 more</summary>" in page
 
 
 def test_numbers_with_one_reason_stand_together(small: Report) -> None:
-    doubts = tuple(doubted(m, "stolen time") for m in small.measurements)
-    page = html(replace(small, measurements=doubts))
+    marked = tuple(untrusted(m, "stolen time") for m in small.measurements)
+    page = html(replace(small, measurements=marked))
     assert "<summary>6 numbers with this or alike</summary>" in page
     assert "None of them can be trusted" in page
     assert "Measure again when nothing else uses the machine." in page
@@ -166,8 +166,8 @@ def test_nothing_unknown_leaves_no_empty_table(small: Report) -> None:
     page = html(replace(small, run=replace(small.run, facts=facts)))
     assert "What could not be found out" not in page
     silent = replace(small.run.facts.missing[0], remedy="")
-    book = replace(small, run=replace(small.run, facts=replace(facts, missing=(silent,))))
-    assert "What could not be found out" in html(book)
+    report = replace(small, run=replace(small.run, facts=replace(facts, missing=(silent,))))
+    assert "What could not be found out" in html(report)
 
 
 def test_findings_or_verdicts_alone_make_the_section(small: Report) -> None:

@@ -7,12 +7,12 @@ from flowos.model import Chart, Measurement, Run
 from flowos.report import Report, Section
 from flowos.report._panels import MAX_COLOURS, Panel, in_order, panels_of
 
-from .books import BARS, CURVE, bounded, measured
+from .reports import BARS, CURVE, bounded, measured
 
 
 def panels(run: Run, chart: Chart, *rows: Measurement) -> tuple[Panel, ...]:
-    book = Report(run=run, measurements=rows)
-    return panels_of(book, Section(probe=rows[0].case.probe, title="t", charts=(chart,)), chart)
+    report = Report(run=run, measurements=rows)
+    return panels_of(report, Section(probe=rows[0].case.probe, title="t", charts=(chart,)), chart)
 
 
 def test_numbers_are_ordered_by_size_and_words_as_they_came() -> None:

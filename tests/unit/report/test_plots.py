@@ -14,8 +14,8 @@ from flowos.report.page._bars import bars
 from flowos.report.page._curve import curve
 from flowos.report.page._markup import Markup
 
-from .books import BARS, CURVE, bounded, measured
 from .conftest import RUN
+from .reports import BARS, CURVE, bounded, measured
 
 LINE = replace(CURVE, series=())
 """A chart of one line."""
@@ -108,8 +108,8 @@ def drawn(
     steps: tuple[ChartStep, ...] = (),
 ) -> Drawing:
     section = Section(probe="stream", title="t", charts=(chart,))
-    book = Report(run=RUN, measurements=rows, sections=(section,), steps=steps)
-    (panel,) = panels_of(book, section, chart)
+    report = Report(run=RUN, measurements=rows, sections=(section,), steps=steps)
+    (panel,) = panels_of(report, section, chart)
     return Drawing(draw(panel, "p"))
 
 

@@ -8,7 +8,7 @@ import pytest
 from flowos.model import Roof, Roofline, RooflineKernel
 from flowos.report import Report, html, json, markdown, read_json, text
 
-from .books import doubted, measured
+from .reports import measured, untrusted
 from .test_plots import image_after
 
 MEMORY = measured(100e9, metric="memory", probe="working_set")
@@ -47,21 +47,23 @@ def test_a_kernel_is_bound_by_memory_or_by_the_arithmetic_of_its_type() -> None:
 
 
 def test_each_kernel_is_named_where_it_is_fastest(small: Report) -> None:
-    book = replace(small, rooflines=(roofline(TRIAD, product(5e11, 1200), product(2e11, 120)),))
-    shown = text(book)
+    report = replace(small, rooflines=(roofline(TRIAD, product(5e11, 1200), product(2e11, 120)),))
+    shown = text(report)
     assert "Roofline of the processors" in shown
     assert "STREAM triad  0.0833 flop/byte  7.50 Gflop/s  88% of its roof, by memory" in shown
     assert "100 flop/byte   500 Gflop/s  49% of its roof, by arithmetic of f64" in shown
     assert "200 Gflop/s" not in shown
-    assert "| GEMM f64 | 100 flop/byte | 500 Gflop/s | 49% | arithmetic of f64 |" in markdown(book)
-    assert read_json(json(book)).rooflines == book.rooflines
+    assert "| GEMM f64 | 100 flop/byte | 500 Gflop/s | 49% | arithmetic of f64 |" in markdown(
+        report
+    )
+    assert read_json(json(report)).rooflines == report.rooflines
 
 
 def test_a_roof_that_is_not_trusted_says_so(small: Report) -> None:
     line = roofline(TRIAD)
-    marked = replace(line.memory, measured=doubted(MEMORY, "steal"))
-    book = replace(small, rooflines=(replace(line, memory=marked),))
-    assert "memory 102 GB/s (not trusted); f32" in " ".join(text(book).split())
+    marked = replace(line.memory, measured=untrusted(MEMORY, "steal"))
+    report = replace(small, rooflines=(replace(line, memory=marked),))
+    assert "memory 102 GB/s (not trusted); f32" in " ".join(text(report).split())
 
 
 def test_the_page_draws_roofs_and_kernels_and_says_whose_model_it_is(small: Report) -> None:

@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from flowos.report import Report, json, json_schema
 
-from .books import hostile
+from .reports import hostile
 
 
 def validate(text: str) -> None:
@@ -20,8 +20,8 @@ def test_the_schema_is_one() -> None:
 
 
 def test_every_report_is_what_the_schema_says(small: Report, recorded: Report) -> None:
-    for book in (small, recorded, hostile(small)):
-        validate(json(book))
+    for report in (small, recorded, hostile(small)):
+        validate(json(report))
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_every_report_is_what_the_schema_says(small: Report, recorded: Report) -
 )
 def test_what_is_no_report_is_refused(recorded: Report, at: tuple[Any, ...], wrong: object) -> None:
     found = text_of.loads(json(recorded))
-    inner = found["book"]
+    inner = found["report"]
     for step in at[:-1]:
         inner = inner[step]
     inner[at[-1]] = wrong

@@ -28,22 +28,22 @@ from flowos.report import (
 from flowos.report._side_by_side import combined_charts, headline_rows
 from flowos.report._side_by_side_text import NOTHING_IN_COMMON
 
-from .books import HOSTILE, doubted, hostile, measured
+from .reports import HOSTILE, hostile, measured, untrusted
 
 
 def runs_of(
-    *books: Report, unlike: tuple[str, ...] = (), verdicts: tuple[Verdict, ...] = ()
+    *reports: Report, unlike: tuple[str, ...] = (), verdicts: tuple[Verdict, ...] = ()
 ) -> SideBySide:
     """The first is not judged against itself."""
     reported = [
         ReportedRun(
             label=f"{n}: node{n}, 2026-11-2{n}",
             machine=f"node{n}",
-            book=book,
+            report=report,
             unlike=unlike if n > 1 else (),
             verdicts=verdicts if n > 1 else (),
         )
-        for n, book in enumerate(books, start=1)
+        for n, report in enumerate(reports, start=1)
     ]
     return SideBySide(runs=tuple(reported), differences=(("host", ("node1", "")),))
 
@@ -53,15 +53,15 @@ def judged(first: Report, other: Report) -> tuple[Verdict, ...]:
     return side_by_side(*numbers, margin=0.05)
 
 
-def faster(book: Report, factor: float) -> Report:
+def faster(report: Report, factor: float) -> Report:
     def scaled(m: Measurement) -> Measurement:
         values = {n: getattr(m, n) * factor for n in ("median", "low", "high", "best")}
         return replace(m, **values)
 
     return replace(
-        book,
-        measurements=tuple(map(scaled, book.measurements)),
-        headlines=tuple(replace(h, measured=scaled(h.measured)) for h in book.headlines),
+        report,
+        measurements=tuple(map(scaled, report.measurements)),
+        headlines=tuple(replace(h, measured=scaled(h.measured)) for h in report.headlines),
     )
 
 
@@ -85,7 +85,7 @@ def test_the_terminal_has_the_runs_and_below_each_headline_its_numbers(small: Re
     early = replace(slow, run=replace(slow.run, id="r2", ended=""))
     shown = runs_of(small, small)
     lines = side_by_side_text(
-        replace(shown, runs=(first, replace(other, source="b.json", book=early)))
+        replace(shown, runs=(first, replace(other, source="b.json", report=early)))
     ).splitlines()
     assert lines[:3] == [
         "2 runs of 2 machines side by side",
@@ -143,11 +143,11 @@ def test_a_run_without_a_number_says_why(small: Report) -> None:
         measurements=small.measurements[:4],
         run=replace(small.run, unmeasured=unmeasured, ended=""),
     )
-    for books in ((small, bare), (bare, small)):
-        text = side_by_side_text(runs_of(*books))
+    for reports in ((small, bare), (bare, small)):
+        text = side_by_side_text(runs_of(*reports))
         assert "-  (fio was not found)" in text
         assert "it ended early" in text
-        assert "fio was not found" in side_by_side_html(runs_of(*books))
+        assert "fio was not found" in side_by_side_html(runs_of(*reports))
     assert headline_rows(runs_of(bare, small))[1].cells[1].ratio != 1.0
     fewer = replace(small, headlines=small.headlines[:1])
     assert "-  (not measured)" in side_by_side_text(runs_of(small, fewer))
@@ -169,11 +169,11 @@ def test_a_large_ratio_has_three_digits_and_less_time_is_better(
     seconds: float, ratio: str, small: Report
 ) -> None:
     times = [measured(t, metric="total", unit="second", probe="solve") for t in (1.0, seconds)]
-    books = [
+    reports = [
         replace(small, headlines=(HeadlineNumber(label="Solve", measured=m),), measurements=(m,))
         for m in times
     ]
-    assert f" {ratio} of the first" in side_by_side_text(runs_of(*books))
+    assert f" {ratio} of the first" in side_by_side_text(runs_of(*reports))
 
 
 def test_runs_without_anything_in_common_are_said(small: Report) -> None:
@@ -206,7 +206,9 @@ def test_commands_of_the_user_are_the_same_headline_only_if_they_are_the_same(
 def test_each_run_is_a_series_with_its_best_setting(small: Report) -> None:
     ((title, (chart,)), _) = combined_charts(runs_of(small, faster(small, 0.5)))
     assert title == "Memory bandwidth"
-    found = {(m.case.level("run")[0], m.case.level("threads")): m for m in chart.book.measurements}
+    found = {
+        (m.case.level("run")[0], m.case.level("threads")): m for m in chart.report.measurements
+    }
     assert found["1", "2"].value == 61.2e9
     assert found["2", "2"].value == 30.6e9
     assert len(found) == 4
@@ -218,12 +220,12 @@ def test_each_run_is_a_series_with_its_best_setting(small: Report) -> None:
 def test_metrics_of_one_chart_become_a_chart_each(small: Report) -> None:
     rows = [measured(v, metric=m, stores="nt") for m, v in (("copy", 1e9), ("triad_nt", 2e9))]
     bars = Chart(title="Kernels", kind="bars", x="stores", metrics=("copy", "triad_nt"))
-    book = replace(
+    report = replace(
         small,
         measurements=tuple(rows),
         sections=(Section(probe="stream", title="Memory", charts=(bars,)),),
     )
-    ((_, charts),) = combined_charts(runs_of(book, book))
+    ((_, charts),) = combined_charts(runs_of(report, report))
     assert [each.chart.title for each in charts] == ["Kernels, copy", "Kernels, triad nt"]
 
 
@@ -238,9 +240,9 @@ def test_all_cores_are_one_panel_whatever_their_number(small: Report) -> None:
         section = Section(probe="flops", title="Arithmetic", charts=(chart,))
         return replace(small, measurements=tuple(rows), sections=(section,))
 
-    def panels(*books: Report) -> set[str]:
-        ((_, (combined,)),) = combined_charts(runs_of(*books))
-        return {m.case.level("cores") for m in combined.book.measurements}
+    def panels(*reports: Report) -> set[str]:
+        ((_, (combined,)),) = combined_charts(runs_of(*reports))
+        return {m.case.level("cores") for m in combined.report.measurements}
 
     assert panels(of("1", "2"), of("1", "96")) == {"1", "all"}
     assert panels(of("1", "2"), of("1", "2")) == {"1", "2"}
@@ -250,9 +252,9 @@ def test_all_cores_are_one_panel_whatever_their_number(small: Report) -> None:
 def test_environments_of_a_run_are_series_of_their_own(small: Report) -> None:
     rows = [replace(m, case=m.case.at(env=e)) for m in small.measurements for e in ("bare", "pod")]
     run = replace(small.run, environments=(Entered(label="bare"), Entered(label="pod")))
-    book = replace(small, run=run, measurements=tuple(rows), headlines=())
-    (_, (chart,)), _ = combined_charts(runs_of(small, book))
-    series = {m.case.level("run") for m in chart.book.measurements}
+    report = replace(small, run=run, measurements=tuple(rows), headlines=())
+    (_, (chart,)), _ = combined_charts(runs_of(small, report))
+    series = {m.case.level("run") for m in chart.report.measurements}
     assert {s.partition(", 2026-11-2")[2] for s in series} == {"1", "2, bare", "2, pod"}
 
 
@@ -283,8 +285,8 @@ def test_hostile_text_stays_text(small: Report) -> None:
     side_by_side_json(shown).encode()
 
 
-def doubted_headline(book: Report) -> Report:
-    first, *rest = book.headlines
+def doubted_headline(report: Report) -> Report:
+    first, *rest = report.headlines
     return replace(
-        book, headlines=(replace(first, measured=doubted(first.measured, "two regimes")), *rest)
+        report, headlines=(replace(first, measured=untrusted(first.measured, "two regimes")), *rest)
     )

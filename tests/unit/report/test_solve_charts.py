@@ -46,7 +46,7 @@ def samples() -> Iterator[Sample]:
                         )
 
 
-def book(run: Run) -> Report:
+def report(run: Run) -> Report:
     return Report(
         run=run,
         measurements=summarize(samples(), ceiling_of=PROBE.ceiling),
@@ -65,7 +65,7 @@ def described(panel: Panel) -> Iterator[str]:
 
 
 def test_strong_scaling_is_drawn_as_it_was(small: Report) -> None:
-    made = book(small.run)
+    made = report(small.run)
     (section,) = made.sections
     panels = (panel for chart in section.charts for panel in panels_of(made, section, chart))
     drawn = "".join(f"{line}\n" for panel in panels for line in described(panel))
@@ -76,6 +76,6 @@ def test_strong_scaling_is_drawn_as_it_was(small: Report) -> None:
 
 
 def test_the_page_shows_every_chart_of_the_solver(small: Report) -> None:
-    page = html(book(small.run))
+    page = html(report(small.run))
     drawn = [chart.x for chart in PROBE.info.charts if chart.title in page]
     assert drawn == ["cores"] * 3, "nothing was measured over nodes"

@@ -35,7 +35,7 @@ from flowos.report import (
 )
 from flowos.report._suite import number_rows, shown_parts
 
-from .books import CURVE, bounded, doubted, measured
+from .reports import CURVE, bounded, measured, untrusted
 from .test_page import read
 
 TRIAD = PublishedNumber(
@@ -81,10 +81,12 @@ PAPER = Paper(
 )
 
 
-def of_step(book: Report, probe: str = "stream") -> Report:
+def of_step(run_report: Report, probe: str = "stream") -> Report:
     step = SuiteStep(of="s-1", suite="s", probe=probe)
-    run = replace(book.run, id=f"run-{probe}", request=replace(book.run.request, suite=step))
-    return replace(book, run=run)
+    run = replace(
+        run_report.run, id=f"run-{probe}", request=replace(run_report.run.request, suite=step)
+    )
+    return replace(run_report, run=run)
 
 
 def suite_of(*figures: SuiteFigure) -> SuiteReport:
@@ -93,7 +95,7 @@ def suite_of(*figures: SuiteFigure) -> SuiteReport:
 
 def stored(small: Report) -> SuiteReport:
     return suite_of(
-        SuiteFigure(figure=FIGURE, books=(of_step(small),)),
+        SuiteFigure(figure=FIGURE, reports=(of_step(small),)),
         SuiteFigure(figure=LACKING, lacking=(("", Unmeasured(reason="no GPUs")),)),
         SuiteFigure(
             figure=STARTED,
@@ -133,14 +135,14 @@ def test_the_text_has_each_figure_with_both_numbers_or_why_not(small: Report) ->
 
 @pytest.mark.parametrize(("nodes", "words"), [(1, ", on n1"), (2, ", between n1, n2")])
 def test_a_run_on_nodes_of_a_pool_names_them(small: Report, nodes: int, words: str) -> None:
-    book = of_step(small)
+    run_report = of_step(small)
     named = (DeployedNode(name="n1"), DeployedNode(name="n2"))
     run = replace(
-        book.run,
-        request=replace(book.run.request, nodes=nodes),
+        run_report.run,
+        request=replace(run_report.run.request, nodes=nodes),
         deployment=Deployment(of="d-1", number=1, pool="p", nodes=named),
     )
-    report = suite_of(SuiteFigure(figure=FIGURE, books=(replace(book, run=run),)))
+    report = suite_of(SuiteFigure(figure=FIGURE, reports=(replace(run_report, run=run),)))
     assert f"    stream: 4 numbers, run run-stream{words}" in suite_text(report).splitlines()
     assert f"runs run-stream{words}." in suite_html(report)
 
@@ -182,7 +184,7 @@ def test_the_json_has_all_of_it_in_si_units(small: Report) -> None:
 
 
 def test_a_number_that_cannot_be_trusted_says_so(small: Report) -> None:
-    rows = tuple(doubted(m, "others kept 1 cpu busy") for m in small.measurements)
+    rows = tuple(untrusted(m, "others kept 1 cpu busy") for m in small.measurements)
     report = stored(replace(small, measurements=rows))
     assert "0.260 of it, NOT TRUSTED" in " ".join(suite_text(report).split())
     assert 'class="warn wrap"' in suite_html(report)
@@ -218,8 +220,8 @@ def test_between_environments_the_base_counts_and_verdicts_are_shown(small: Repo
         answer="faster",
     )
     run: Run = replace(small.run, environments=(Entered(label="bare"), Entered(label="mine")))
-    book = replace(small, run=run, measurements=rows, verdicts=(verdict,))
-    report = suite_of(SuiteFigure(figure=FIGURE, books=(of_step(book),)))
+    run_report = replace(small, run=run, measurements=rows, verdicts=(verdict,))
+    report = suite_of(SuiteFigure(figure=FIGURE, reports=(of_step(run_report),)))
     (row,) = number_rows(report, report.figures[0])
     assert row.ours is not None
     assert row.ours.value == 40e9
@@ -230,22 +232,22 @@ def test_between_environments_the_base_counts_and_verdicts_are_shown(small: Repo
     assert "What each setting is worth" not in page
 
 
-def part_of(part: FigurePart, book: Report) -> list[Measurement]:
+def part_of(part: FigurePart, run_report: Report) -> list[Measurement]:
     figure = replace(FIGURE, parts=(part,))
-    found = shown_parts(SuiteFigure(figure=figure, books=(book,)))
-    return [m for shown in found for m in shown.book.measurements]
+    found = shown_parts(SuiteFigure(figure=figure, reports=(run_report,)))
+    return [m for shown in found for m in shown.report.measurements]
 
 
 def test_a_part_takes_numbers_by_metric_and_levels(small: Report) -> None:
-    book = of_step(small)
+    run_report = of_step(small)
     stream = FigurePart(probe="stream")
-    assert len(part_of(stream, book)) == 4
-    assert len(part_of(replace(stream, levels=(("stores", "nt"),)), book)) == 2
-    assert len(part_of(replace(stream, without=(("threads", "1"),)), book)) == 2
-    assert part_of(replace(stream, metrics=("copy",)), book) == []
-    assert part_of(FigurePart(probe="fio"), book) == []  # of another run
+    assert len(part_of(stream, run_report)) == 4
+    assert len(part_of(replace(stream, levels=(("stores", "nt"),)), run_report)) == 2
+    assert len(part_of(replace(stream, without=(("threads", "1"),)), run_report)) == 2
+    assert part_of(replace(stream, metrics=("copy",)), run_report) == []
+    assert part_of(FigurePart(probe="fio"), run_report) == []  # of another run
     assert part_of(stream, small) == []  # of no suite
-    assert part_of(stream, replace(book, sections=())) == []
+    assert part_of(stream, replace(run_report, sections=())) == []
 
 
 @pytest.mark.parametrize(
@@ -257,9 +259,9 @@ def test_a_part_takes_the_numbers_of_one_socket_or_of_all_cores(
     cpus = tuple(LogicalCpu(number=n, core=n, socket=n // 2, node=0) for n in range(4))
     facts = replace(small.run.facts, cpus=cpus, allowed=(0, 1, 2, 3), quota_cpus=quota)
     rows = tuple(measured(float(n), cores=str(n)) for n in (1, 2, 4))
-    book = replace(small, run=replace(small.run, facts=facts), measurements=rows)
+    run_report = replace(small, run=replace(small.run, facts=facts), measurements=rows)
     found = [
-        [m.value for m in part_of(FigurePart(probe="stream", cores=cores), of_step(book))]
+        [m.value for m in part_of(FigurePart(probe="stream", cores=cores), of_step(run_report))]
         for cores in ("socket", "all")
     ]
     assert found == [socket, all_]
@@ -268,19 +270,23 @@ def test_a_part_takes_the_numbers_of_one_socket_or_of_all_cores(
 def test_numbers_without_a_chart_are_listed(small: Report) -> None:
     start = Case("startup")
     rows = (replace(measured(0.001, metric="startup", unit="second"), case=start),)
-    book = replace(small, measurements=rows, sections=(Section(probe="startup", title="Start"),))
-    report = suite_of(SuiteFigure(figure=STARTED, books=(of_step(book, "startup"),)))
+    run_report = replace(
+        small, measurements=rows, sections=(Section(probe="startup", title="Start"),)
+    )
+    report = suite_of(SuiteFigure(figure=STARTED, reports=(of_step(run_report, "startup"),)))
     assert "startup: startup 1.00 ms" in suite_html(report)
     drawn = replace(CURVE, metrics=("other",))
     assert isinstance(drawn, Chart)
-    charted = replace(book, sections=(Section(probe="startup", title="Start", charts=(drawn,)),))
-    report = suite_of(SuiteFigure(figure=STARTED, books=(of_step(charted, "startup"),)))
+    charted = replace(
+        run_report, sections=(Section(probe="startup", title="Start", charts=(drawn,)),)
+    )
+    report = suite_of(SuiteFigure(figure=STARTED, reports=(of_step(charted, "startup"),)))
     assert "startup: startup 1.00 ms" in suite_html(report)
     assert bounded(rows[0], 1.0, "x").shares
 
 
 def test_a_number_of_a_gpu_is_not_set_against_one_of_processors(small: Report) -> None:
     rows = (measured(40e9, device="cpu", stores="nt"),)
-    figure = SuiteFigure(figure=FIGURE, books=(of_step(replace(small, measurements=rows)),))
+    figure = SuiteFigure(figure=FIGURE, reports=(of_step(replace(small, measurements=rows)),))
     (row,) = number_rows(suite_of(figure), figure)
     assert row.ours is None

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from flowos.model import Chart, Measurement
 from flowos.report import Report, Section, html
 
-from .books import CURVE, bounded, doubted, measured
+from .reports import CURVE, bounded, measured, untrusted
 
 
 @dataclass
@@ -67,7 +67,7 @@ def test_all_numbers_of_a_curve_are_listed_by_x_with_what_differs(small: Report)
     rows = [
         measured(40e9, threads="2", stores="nt", compiler="gcc", node=""),
         measured(20e9, threads="10", stores="nt", compiler="gcc", node=""),
-        doubted(measured(30e9, threads="2", stores="plain", compiler="gcc", node=""), "loud"),
+        untrusted(measured(30e9, threads="2", stores="plain", compiler="gcc", node=""), "loud"),
     ]
     (table,) = tables(small, *rows)
     assert table.summary == "The numbers: 3 rows"

@@ -30,15 +30,15 @@ def place(value: float, *, trusted: bool = True, others: float = 1e9) -> NumberP
     [(1.05e9, "within 5 runs"), (2e9, "better than all 5"), (1e8, "worse than all 5")],
 )
 def test_the_place_is_in_words_in_every_format(small: Report, value: float, words: str) -> None:
-    book = replace(small, places=(place(value),))
-    assert words in text(book)
-    assert words in markdown(book)
-    page = html(book)
+    report = replace(small, places=(place(value),))
+    assert words in text(report)
+    assert words in markdown(report)
+    page = html(report)
     assert words in page
     assert "Is this normal?" in page, "in the contents"
-    assert "up to 5 other runs of 1 machine" in " ".join(text(book).split())
-    assert "of 6 runs that are alike one is the worst by chance" in " ".join(text(book).split())
-    assert read_json(json(book)).places == book.places
+    assert "up to 5 other runs of 1 machine" in " ".join(text(report).split())
+    assert "of 6 runs that are alike one is the worst by chance" in " ".join(text(report).split())
+    assert read_json(json(report)).places == report.places
 
 
 def test_the_terminal_has_names_on_the_left_and_numbers_on_the_right(small: Report) -> None:

@@ -196,12 +196,12 @@ def test_an_open_answer_says_what_is_known_and_how_many_rounds_would_tell(small:
 
 
 def test_a_verdict_on_disturbed_rounds_is_marked_in_every_format(small: Report) -> None:
-    definite, book = VERDICT, replace(small, verdicts=(DISTURBED,))
-    assert "slower !" in text(book)
-    assert "slower, NOT TRUSTED (8 of 8 rounds disturbed)" in markdown(book)
-    assert "not trusted: 8 of 8 rounds disturbed" in html(book)
-    assert '"disturbed":8' in json(book)
-    assert read_json(json(book)).verdicts == (DISTURBED,)
+    definite, report = VERDICT, replace(small, verdicts=(DISTURBED,))
+    assert "slower !" in text(report)
+    assert "slower, NOT TRUSTED (8 of 8 rounds disturbed)" in markdown(report)
+    assert "not trusted: 8 of 8 rounds disturbed" in html(report)
+    assert '"disturbed":8' in json(report)
+    assert read_json(json(report)).verdicts == (DISTURBED,)
     quiet = replace(small, verdicts=(definite,))
     assert "slower !" not in text(quiet)
     assert "rounds disturbed" not in markdown(quiet) + html(quiet)

@@ -7,11 +7,11 @@ import pytest
 from flowos.model import Advice, Case, Measurement, Trust, Verdict
 from flowos.report import Report, html, markdown, text
 from flowos.report._words import (
-    doubts_of,
     ratio_text,
     remedy_of,
     share_text,
     spans_of,
+    untrusted_of,
     worth_of,
 )
 from flowos.report._wrap import wrapped
@@ -68,8 +68,8 @@ def a_number(*marks: str, metric: str = "m", ceiling: bool = False) -> Measureme
 
 def test_doubts_are_told_by_their_first_mark_the_most_frequent_first() -> None:
     one, two, three = a_number("load 3", "late"), a_number("stolen 1", "late"), a_number("stolen 2")
-    found = doubts_of([a_number(), one, two, three])
-    assert [(doubt.why, doubt.numbers) for doubt in found] == [
+    found = untrusted_of([a_number(), one, two, three])
+    assert [(untrusted.why, untrusted.numbers) for untrusted in found] == [
         ("stolen 1", (two, three)),
         ("load 3", (one,)),
     ]

@@ -323,8 +323,8 @@ def refusal(ask: Ask, partition: SlurmPartition) -> str:
     if ask.nodes > most:
         return f"{ask.nodes} nodes asked for, partition {partition.name!r} gives {most}"
     if ask.seconds is not None and ask.seconds > partition.max_seconds:
-        most_seconds = f"{partition.max_seconds:g} s at most"
-        return f"{ask.seconds:g} s asked for, partition {partition.name!r} gives {most_seconds}"
+        max_seconds = f"{partition.max_seconds:g} s at most"
+        return f"{ask.seconds:g} s asked for, partition {partition.name!r} gives {max_seconds}"
     return ""
 
 

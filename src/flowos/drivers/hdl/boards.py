@@ -19,8 +19,8 @@ TOOLS = {
 """Of each family: they synthesize, place and route, and pack. Debian has none of ECP5."""
 TOP = "flowos_board"
 _SIGNALS = ("tdata", "tvalid", "tready", "tlast")
-_LEAST_DIVISOR, _MOST_ERROR = 4, 0.02
-_MOST_BITS = 8 * 255
+_MIN_DIVISOR, _MAX_ERROR = 4, 0.02
+_MAX_BITS = 8 * 255
 _NO_FILE = re.compile(r"Can(?:not|'t| not) open (?:include )?file [`']([^`']*)[`']")
 _YOSYS = re.compile(r"^(?P<where>\S[^\n]*?:\d+: )?ERROR: (?P<what>[^\n]*)", re.MULTILINE)
 
@@ -74,17 +74,17 @@ def check_one_each(where: str, design: HdlDesign) -> None:
             raise WiringError(
                 f"{where}: {len(streams)} streams of {kind}=; a serial line carries one each way"
             )
-        if streams[0].bits > _MOST_BITS:
+        if streams[0].bits > _MAX_BITS:
             raise WiringError(
                 f"{where}: a beat of stream {streams[0].name!r} has {streams[0].bits} bits; over a "
-                f"serial line at most {_MOST_BITS}"
+                f"serial line at most {_MAX_BITS}"
             )
 
 
 def divisor(board: Board, baud: int) -> int:
     """Cycles of its clock for a bit. Raises ValueError if that is none."""
     cycles = round(board.clock_hz / baud)
-    if cycles < _LEAST_DIVISOR or abs(cycles * baud / board.clock_hz - 1) > _MOST_ERROR:
+    if cycles < _MIN_DIVISOR or abs(cycles * baud / board.clock_hz - 1) > _MAX_ERROR:
         raise ValueError(f"no {baud} baud from a clock of {board.clock_hz / 1e6:g} MHz")
     return cycles
 

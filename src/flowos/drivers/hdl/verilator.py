@@ -8,7 +8,7 @@ from flowos.drivers.hdl.module_face import Direction, Face, ModulePorts
 from flowos.drivers.hdl.sources import named_in, no_top, source_folders, with_paths
 from flowos.model import (
     CYCLES_A_BEAT,
-    LEAST_CYCLES,
+    MIN_CYCLES,
     Argv,
     Array,
     HdlDesign,
@@ -70,7 +70,7 @@ def driver_code(design: HdlDesign, ports: NativePorts, face: Face) -> str:
             *([f"#define FLOWOS_RESET {face.reset}"] if face.reset else []),
             f"#define FLOWOS_RESET_LEVEL {face.reset_level}",
             f"#define FLOWOS_FOLDERS {', '.join(map(_c_string, source_folders(design)))}",
-            f"#define FLOWOS_LEAST_CYCLES {LEAST_CYCLES}",
+            f"#define FLOWOS_LEAST_CYCLES {MIN_CYCLES}",
             f"#define FLOWOS_CYCLES_A_BEAT {CYCLES_A_BEAT}",
             '#include "stream_sim.h"',
             *(f"FLOWOS_STREAM({stream.name})" for stream in streams),

@@ -14,8 +14,8 @@ from flowos.drivers.images import CONFIG
 
 _HIDDEN = ".wh."
 _HIDES_ALL = ".wh..wh..opq"
-_MOST_HOPS = 40
-_MOST_NAME_BYTES, _MOST_PATH_BYTES = 255, 4095  # of Linux, NAME_MAX and PATH_MAX
+_MAX_HOPS = 40
+_MAX_NAME_BYTES, _MAX_PATH_BYTES = 255, 4095  # of Linux, NAME_MAX and PATH_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def one_layer(entries: Iterable[TreeEntry]) -> Folder:
 
 def found(root: Folder, path: str) -> Node | None:
     """Node at `path` inside, following symbolic links as after chroot; None if there is none."""
-    for _ in range(_MOST_HOPS):
+    for _ in range(_MAX_HOPS):
         *parents, name = _split(path) or [""]
         try:
             at = _folder(root, parents, path, make=False)
@@ -257,7 +257,7 @@ def _folder(root: Folder, parts: list[str], path: str, *, make: bool) -> Folder 
         node = trail[-1].entries.get(name)
         if isinstance(node, Symlink):
             hops += 1
-            if hops > _MOST_HOPS:
+            if hops > _MAX_HOPS:
                 raise ValueError(f"entry {path!r} lies behind a loop of symbolic links")
             trail = [root] if node.target.startswith("/") else trail
             todo += _split(node.target)[::-1]
@@ -316,15 +316,15 @@ def _check(item: Item) -> None:
     target = b"."
     if isinstance(item.node, Symlink):
         target = item.node.target.encode(errors="surrogateescape")
-    if len(path) > _MOST_PATH_BYTES or len(name) > _MOST_NAME_BYTES:
+    if len(path) > _MAX_PATH_BYTES or len(name) > _MAX_NAME_BYTES:
         raise ValueError(
             f"entry {item.path!r:.120} has a path of {len(path)} bytes and a name of {len(name)}: "
-            f"at most {_MOST_PATH_BYTES} and {_MOST_NAME_BYTES} can be read"
+            f"at most {_MAX_PATH_BYTES} and {_MAX_NAME_BYTES} can be read"
         )
-    if not 0 < len(target) <= _MOST_PATH_BYTES:
+    if not 0 < len(target) <= _MAX_PATH_BYTES:
         raise ValueError(
             f"entry {item.path!r:.120} is a symbolic link to a path of {len(target)} bytes: "
-            f"1 to {_MOST_PATH_BYTES} can be read"
+            f"1 to {_MAX_PATH_BYTES} can be read"
         )
     if b"\0" in path + target:
         raise ValueError(f"entry {item.path!r:.120} has a zero byte in its path or target")

@@ -61,7 +61,7 @@ class Apptainer:
             has_helpers=True,
         )
 
-    def ways(self, facts: Facts) -> tuple["Apptainer", ...]:
+    def variants(self, facts: Facts) -> tuple["Apptainer", ...]:
         """Without the setuid program first; with it if the kernel forbids user namespaces."""
         tool = _tool(facts)
         if tool is None:

@@ -18,7 +18,7 @@ class Bare:
     name: str = "bare"
     traits: Traits = _TRAITS
 
-    def ways(self, facts: "Facts") -> tuple["Bare", ...]:  # noqa: ARG002
+    def variants(self, facts: "Facts") -> tuple["Bare", ...]:  # noqa: ARG002
         return (self,)
 
     def usable(self, facts: "Facts") -> tuple[Reason, ...]:  # noqa: ARG002 - works on every node

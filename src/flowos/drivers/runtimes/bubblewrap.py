@@ -37,7 +37,7 @@ class Bubblewrap:
     program: str = "bwrap"
     server: str = "squashfuse"
 
-    def ways(self, facts: Facts) -> tuple["Bubblewrap", ...]:
+    def variants(self, facts: Facts) -> tuple["Bubblewrap", ...]:
         tool = facts.tool("bwrap")
         if tool is None:
             return ()

@@ -48,7 +48,7 @@ class Charliecloud:
     binds_home: bool = False
     server: str = ""
 
-    def ways(self, facts: Facts) -> tuple["Charliecloud", ...]:
+    def variants(self, facts: Facts) -> tuple["Charliecloud", ...]:
         tool = facts.tool("ch-run")
         if tool is None:
             return ()

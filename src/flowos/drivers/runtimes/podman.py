@@ -85,7 +85,7 @@ class Podman:
     program: str = "podman"
     oci_runtime: str = ""
 
-    def ways(self, facts: Facts) -> tuple["Podman", ...]:
+    def variants(self, facts: Facts) -> tuple["Podman", ...]:
         """crun before runc: it keeps our supplementary groups, but refuses hybrid cgroups."""
         tool = facts.tool("podman")
         if tool is None:

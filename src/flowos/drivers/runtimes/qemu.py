@@ -49,7 +49,7 @@ class Qemu:
     program: str = PROGRAM
     silent_seconds: float = _SILENT_SECONDS
 
-    def ways(self, facts: Facts) -> tuple["Qemu", ...]:
+    def variants(self, facts: Facts) -> tuple["Qemu", ...]:
         tool = facts.tool(PROGRAM)
         if tool is None:
             return ()

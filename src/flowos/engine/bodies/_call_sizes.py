@@ -10,15 +10,15 @@ from flowos.model import (
     Array,
     Integer,
     NativePorts,
-    PortMisfit,
+    PortIncompatible,
     WorkSize,
     dtype_of,
     shape_of,
 )
 
 __flowos_frames__ = True
-_MOST_KNOWN = 1000
-_MOST_WORK = 2**63 - 1
+_MAX_KNOWN = 1000
+_MAX_WORK = 2**63 - 1
 _SHAPE = attrgetter("shape")
 
 
@@ -64,16 +64,18 @@ class CallSizes:
         self.known: dict[Any, Found] = {}
 
     def __call__(self, key: object, values: Sequence[Any]) -> Found:
-        """Raises PortMisfit if extents disagree."""
+        """Raises PortIncompatible if extents disagree."""
         ports, inputs = self._ports, self._ports.inputs
         sizes = {inputs[i].name: int(values[i]) for i in self._sized} | ports.sizes(values)
         work = tuple(size.of(sizes) for size in self._work)
         if min(work) < 0:
-            raise PortMisfit(f"its work has a size below 0: {', '.join(map(str, work))}")
-        if max(work) > _MOST_WORK:
-            raise PortMisfit(f"its work has a size above 2^63 - 1: {', '.join(map(str, work))}")
+            raise PortIncompatible(f"its work has a size below 0: {', '.join(map(str, work))}")
+        if max(work) > _MAX_WORK:
+            raise PortIncompatible(
+                f"its work has a size above 2^63 - 1: {', '.join(map(str, work))}"
+            )
         self._refuse(work)
-        if len(self.known) >= _MOST_KNOWN:
+        if len(self.known) >= _MAX_KNOWN:
             self.known.clear()
         sizes_of_arrays = {i: prod(values[i].shape) for i in self._arrays}
         found = self.known[key] = Found(

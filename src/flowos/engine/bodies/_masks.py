@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from flowos.model import NativePorts, PortMisfit
+from flowos.model import NativePorts, PortIncompatible
 
 MASKS = "numpy.ma"
 """The module that is loaded where there is such an array."""
@@ -23,7 +23,7 @@ def masked_words(value: Any) -> str:
 
 
 def refuse_masked(ports: NativePorts, values: Sequence[Any]) -> None:
-    """Raises PortMisfit if a value of an input is masked."""
+    """Raises PortIncompatible if a value of an input is masked."""
     for port, value in zip(ports.inputs, values, strict=False):
         if words := masked_words(value):
-            raise PortMisfit(f"input {port.name!r}: {words}")
+            raise PortIncompatible(f"input {port.name!r}: {words}")

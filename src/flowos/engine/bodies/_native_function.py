@@ -14,7 +14,7 @@ from flowos.model import (
     Floating,
     NativePorts,
     Place,
-    PortMisfit,
+    PortIncompatible,
     PortSpec,
     SourceCode,
     dtype_of,
@@ -60,7 +60,7 @@ def invoker(
 
     def refuse(values: Sequence[object]) -> None:
         ports.sizes(values)
-        raise PortMisfit("its extents disagree")
+        raise PortIncompatible("its extents disagree")
 
     call: Callable[..., Any] = native_call(
         address,

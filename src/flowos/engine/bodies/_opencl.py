@@ -13,8 +13,8 @@ from flowos.model import (
     Task,
     WiringError,
     WorkSize,
+    group_incompatibility,
     group_sizes,
-    misfit_of_group,
     native_ports,
     work_sizes,
 )
@@ -80,6 +80,6 @@ def _groups(where: str, group: object, sizes: Sequence[WorkSize]) -> tuple[int, 
     groups = group_sizes(where, "group", group, len(sizes))
     known = [(g, size) for g, size in zip(groups, sizes, strict=True) if not size.extent]
     numbers, fixed = [g for g, _ in known], [size for _, size in known]
-    if why := misfit_of_group(numbers, [size.of({}) for size in fixed], fixed):
+    if why := group_incompatibility(numbers, [size.of({}) for size in fixed], fixed):
         raise WiringError(f"{where}: {why}")
     return groups

@@ -19,7 +19,7 @@ from flowos.model import (
     SourceCode,
     WorkSize,
     dtype_of,
-    misfit_of_group,
+    group_incompatibility,
 )
 
 __flowos_frames__ = True
@@ -107,7 +107,7 @@ def _caller(engine: OpenClEngine, of: OpenClKernel) -> Callable[..., Any]:
 
 
 def _refuse(of: OpenClKernel, work: Sequence[int]) -> None:
-    if of.group and (why := misfit_of_group(of.group, work, of.size)):
+    if of.group and (why := group_incompatibility(of.group, work, of.size)):
         raise BodyError(f"{of.name}: {why}")
 
 

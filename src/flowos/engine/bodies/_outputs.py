@@ -9,7 +9,7 @@ from flowos.model import NativePorts, dtype_of, shape_of
 def empty_outputs(ports: NativePorts, values: Sequence[object]) -> list[Any]:
     """An array for each output, C-contiguous; one without axes for a scalar.
 
-    Raises PortMisfit if extents of the inputs disagree.
+    Raises PortIncompatible if extents of the inputs disagree.
     """
     import numpy as np
 

@@ -9,7 +9,7 @@ from flowos.engine.bodies._prepared import BodyError, PreparedBody
 from flowos.engine.bodies._r_channel import Answer
 from flowos.engine.bodies._r_process import OneProcess, RProcess
 from flowos.engine.bodies._r_values import as_texts, received, sent, texts_at, wanted, write
-from flowos.model import NativePorts, PortMisfit, SourceCode
+from flowos.model import NativePorts, PortIncompatible, SourceCode
 
 __flowos_frames__ = True
 _TEACH, _CALL = 1, 2
@@ -67,7 +67,7 @@ class RFunction(PreparedBody):
             (what, file, line, function), _ = texts_at(answer.values, 0, 4, "replace")
             return kind(_said(what, file, line, function))
         (name, why), _ = texts_at(answer.values, 0, 2, "replace")
-        return PortMisfit(f"output {name!r}: {why}" if name else why)
+        return PortIncompatible(f"output {name!r}: {why}" if name else why)
 
 
 def _said(what: str, file: str, line: str, function: str) -> str:

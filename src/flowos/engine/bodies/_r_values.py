@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from flowos.model import ListOf, NativePorts, PortMisfit, PortSpec, dtype_of, shape_of
+from flowos.model import ListOf, NativePorts, PortIncompatible, PortSpec, dtype_of, shape_of
 
 __flowos_frames__ = True
 _LOGICAL, _INTEGER, _DOUBLE, _COMPLEX, TEXT = range(1, 6)
@@ -22,7 +22,7 @@ Sent = tuple[tuple[float, ...], int, Any]
 
 
 def sent(port: PortSpec, value: Any) -> Sent:
-    """PortMisfit for a value that R would not have as it is."""
+    """PortIncompatible for a value that R would not have as it is."""
     import numpy as np
 
     name = dtype_of(port.type)
@@ -38,14 +38,14 @@ def sent(port: PortSpec, value: Any) -> Sent:
 
 
 def as_texts(where: str, texts: Sequence[str]) -> tuple[int, bytes]:
-    """Their bytes, and how many. PortMisfit if R has no such text."""
+    """Their bytes, and how many. PortIncompatible if R has no such text."""
     joined = "".join(f"{text}\0" for text in texts)
     if joined.count("\0") != len(texts):
-        raise PortMisfit(f"{where}: it has a NUL character, and R's texts have none")
+        raise PortIncompatible(f"{where}: it has a NUL character, and R's texts have none")
     try:
         content = joined.encode()
     except UnicodeEncodeError as error:
-        raise PortMisfit(f"{where}: {error}") from None
+        raise PortIncompatible(f"{where}: {error}") from None
     return len(content), content
 
 
@@ -65,11 +65,11 @@ def write(to: memoryview, values: Iterable[Sent]) -> None:
 
 def _check_input(name: str, dtype: str, numbers: Any) -> None:
     if dtype == "int32" and (numbers == _NA).any():
-        raise PortMisfit(f"input {name!r}: it has {_NA}, which is NA in R")
+        raise PortIncompatible(f"input {name!r}: it has {_NA}, which is NA in R")
     if dtype in ("int64", "uint64") and numbers.size:
         for each in (numbers.min(), numbers.max()):
             if not -_MOST <= int(each) <= _MOST:
-                raise PortMisfit(
+                raise PortIncompatible(
                     f"input {name!r}: it has {each}, and R's numbers are exact up to 2^53"
                 )
 
@@ -93,7 +93,7 @@ def received(
     numbers: Sequence[float],
     values: memoryview,
 ) -> Any:
-    """What a task gives. numbers: kind and count of each output. PortMisfit if it has no such
+    """What a task gives. numbers: kind and count of each output. PortIncompatible if it has no such
     value."""
     results: list[Any] = []
     at = 0
@@ -129,7 +129,7 @@ def _numbers_at(
     bad = _not_held(seen, code, dtype)
     if bad is not None and bad.any():
         first = "NA" if code != _DOUBLE and seen[bad][0] == _NA else seen[bad][0]
-        raise PortMisfit(f"output {port.name!r}: it has {first}, which is no {dtype.name}")
+        raise PortIncompatible(f"output {port.name!r}: it has {first}, which is no {dtype.name}")
     return seen.astype(dtype, order="F", copy=True), at + seen.nbytes
 
 

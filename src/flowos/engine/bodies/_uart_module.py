@@ -15,7 +15,7 @@ from flowos.engine.bodies._outputs import as_outputs, contiguous, empty_outputs
 from flowos.engine.bodies._serial_line import SerialLine
 from flowos.model import (
     CYCLES_A_BEAT,
-    LEAST_CYCLES,
+    MIN_CYCLES,
     DeviceError,
     EngineMissing,
     HdlDesign,
@@ -24,7 +24,7 @@ from flowos.model import (
 )
 
 __flowos_frames__ = True
-_LEAST_SECONDS = 2.0
+_MIN_SECONDS = 2.0
 _SLOW_CLOCK_HZ = 12e6
 _turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 """Tasks of a program take turns at a port, however long each is."""
@@ -69,9 +69,9 @@ class UartModule:
         return as_outputs(self.ports, outputs)
 
     def _patience(self, beats: int) -> float:
-        limit = self.limit_cycles or LEAST_CYCLES + CYCLES_A_BEAT * beats
+        limit = self.limit_cycles or MIN_CYCLES + CYCLES_A_BEAT * beats
         board = BOARDS.get(self.design.board)
-        return _LEAST_SECONDS + limit / (board.clock_hz if board else _SLOW_CLOCK_HZ)
+        return _MIN_SECONDS + limit / (board.clock_hz if board else _SLOW_CLOCK_HZ)
 
 
 def _hold(talk: UartTalk, port: str, baud: int, seconds: float) -> None:

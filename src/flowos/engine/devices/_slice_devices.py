@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from flowos.drivers import misfit, read_bitstream
+from flowos.drivers import bitstream_incompatibility, read_bitstream
 from flowos.engine._device_hold import NO_DEVICES, BoardHold, DeviceHold, WantedBoard
 from flowos.engine._ledger import ResourceLedger
 from flowos.engine.bodies._kept import CompileFailed
@@ -190,7 +190,7 @@ class _Board:
                 return False
             held = HeldDevice(self.device)
             try:
-                if complaint := misfit(bitstream, held.device):
+                if complaint := bitstream_incompatibility(bitstream, held.device):
                     raise DeviceError(f"{self.device.name}: {complaint}")
                 anew = held.deploy(bitstream, file)
             except BaseException:

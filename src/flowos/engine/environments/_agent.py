@@ -64,7 +64,7 @@ def _ready(held: ExitStack, runtimes: Runtimes, env: Any, copy: str, scratch: st
     held.callback(undo)
     _try_to_enter(ready, runtimes)
     facts = runtimes.facts(only=(ready.runtime,))
-    ways = RUNTIMES[ready.runtime].ways(facts)
+    ways = RUNTIMES[ready.runtime].variants(facts)
     return {
         "stays": True,
         "env": to_plain(ready),

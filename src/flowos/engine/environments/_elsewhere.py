@@ -196,7 +196,7 @@ class EnvironmentsElsewhere:
             copy = str(self._copied(whole))
             answer, holder = self._ask("ready", env=to_plain(env), copy=copy, scratch=self._scratch)
         ready = from_plain(Environment, answer["env"])
-        ways = RUNTIMES[ready.runtime].ways(from_plain(Facts, answer["facts"]))
+        ways = RUNTIMES[ready.runtime].variants(from_plain(Facts, answer["facts"]))
         notes = tuple(f"node {self._node.name}: {note}" for note in answer["notes"])
         return _Opened(asked, ready, ways[answer["way"]], notes, holder)
 

@@ -19,7 +19,7 @@ from flowos.engine.launch._session import LaunchSession
 from flowos.model import EnvironmentRefused, Image, Pairs, Tried
 
 _LIMIT_SECONDS = 5.0
-_MOST_LINKS = 40
+_MAX_LINKS = 40
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def place_inside(root: Path, target: PurePath) -> Path:
             place = place[:-1]
         elif (here := root.joinpath(*place, part)).is_symlink():
             links += 1
-            if links > _MOST_LINKS:
+            if links > _MAX_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(here))
             todo += reversed(here.readlink().parts)
         else:

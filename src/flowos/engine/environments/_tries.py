@@ -41,7 +41,7 @@ class Try:
 
 def try_runtime(runtime: Runtime, facts: Facts, session: LaunchSession) -> Iterator[Try]:
     """Each form that one of its ways may enter, by the first way that can."""
-    ways = runtime.ways(facts)
+    ways = runtime.variants(facts)
     for form in _TRIED_FORMS:
         able = [n for n, way in enumerate(ways) if form in way.forms(facts)]
         if able:

@@ -106,7 +106,7 @@ def _tried(record: _Record, untried: list[str], facts: Facts, session: LaunchSes
 
 def _adapted(record: _Record, facts: Facts) -> Iterator[tuple[tuple[str, Form], Runtime]]:
     for each in record.tries:
-        ways = RUNTIMES[each.runtime].ways(facts)
+        ways = RUNTIMES[each.runtime].variants(facts)
         if each.works and each.way < len(ways):
             yield (each.runtime, each.form), ways[each.way]
 

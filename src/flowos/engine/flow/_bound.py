@@ -23,7 +23,7 @@ def is_bound(needs: Needs) -> bool:
     return needs.binds and not needs.alone
 
 
-def most_cores(schedule: Schedule) -> int | None:
+def max_cores(schedule: Schedule) -> int | None:
     """The most that a Python task asks for; None if none does."""
     python = (stage.needs.choices for stage in schedule.all_stages if stage.in_python)
     each = (needs for choices in python for needs in choices)

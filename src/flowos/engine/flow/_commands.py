@@ -19,10 +19,10 @@ from flowos.engine._node import Node
 from flowos.engine.flow._bound import device_variables, is_bound, with_attempt, with_threads
 from flowos.engine.flow._failures import refused, remedy_of, reworded
 from flowos.engine.flow._folders import Folders, plain_name
-from flowos.engine.flow._gang import gang_nodes, refuse_lost
 from flowos.engine.flow._inside import Surroundings, bound_for_once, naming
-from flowos.engine.flow._kernel import Halt
+from flowos.engine.flow._kernel import StopFlag
 from flowos.engine.flow._runs import ExecutionSlot
+from flowos.engine.flow._spread_ranks import gang_nodes, refuse_lost
 from flowos.engine.launch._capture import Capture
 from flowos.engine.launch._prepared import MAX_OUTPUT_BYTES
 from flowos.engine.launch._running import RunningProcess
@@ -67,10 +67,10 @@ _STREAMS = ("stdout", "stderr")
 class CommandLane:
     """Runs one command at a time through a Launch. slot: of this lane; it knows the attempt."""
 
-    def __init__(self, folders: Folders, around: Surroundings, halt: Halt) -> None:
+    def __init__(self, folders: Folders, around: Surroundings, stop_flag: StopFlag) -> None:
         self._folders = folders
         self._around = around
-        self._halt = halt
+        self._stop_flag = stop_flag
         self._running: RunningProcess | None = None
         self._cores: tuple[int, ...] = ()
         self._devices: DeviceNumbers = ()
@@ -219,7 +219,7 @@ class CommandLane:
         )
         launcher, mpirun = (body.mpi, body.mpirun) if isinstance(body, Gang) else ("direct", "")
         captures = _captures(command, node)
-        with gang_nodes(step.label, self._needs, node, lambda: self._halt.on) as taken:
+        with gang_nodes(step.label, self._needs, node, lambda: self._stop_flag.on) as taken:
             nodes = tuple(taken)
             if len(nodes) > 1:
                 launch = replace(launch, nodes=tuple(each.name for each in nodes))
@@ -239,7 +239,7 @@ class CommandLane:
     def _waited(self, step: Step, running: RunningProcess) -> Outcome:
         self._running = running
         try:
-            if self._halt.on:  # the stop came before there was something to stop
+            if self._stop_flag.on:  # the stop came before there was something to stop
                 running.stop()
             outcome = running.wait()
         except BaseException:
@@ -248,7 +248,7 @@ class CommandLane:
             raise
         finally:
             self._running = None
-        if self._halt.on:
+        if self._stop_flag.on:
             raise Cancelled(f"task {step.label!r} was stopped")
         return outcome
 

@@ -4,7 +4,7 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flowos.model._extents import OUR_FRAMES, Extents, PortMisfit, with_extents
+from flowos.model._extents import OUR_FRAMES, Extents, PortIncompatible, with_extents
 
 Calling = tuple[Sequence[str], Extents]
 """Names of the inputs that are given by keyword; the extents that are checked."""
@@ -40,9 +40,9 @@ def _is_ours(module: dict[str, Any]) -> bool:
     return module is globals() or OUR_FRAMES in module
 
 
-def is_misfit(error: BaseException) -> bool:
+def is_incompatible(error: BaseException) -> bool:
     """Whether a port refuses what a task was given or gave."""
-    return isinstance(error, PortMisfit)
+    return isinstance(error, PortIncompatible)
 
 
 def line(error: BaseException) -> str:

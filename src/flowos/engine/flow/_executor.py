@@ -33,11 +33,11 @@ from flowos.engine.flow._kernel import pick
 from flowos.engine.flow._lanes import Lanes, Values
 from flowos.engine.flow._roster import Batch, yield_to_holder
 from flowos.engine.flow._runs import (
-    Emit,
     ExecutionSlot,
     FlowRun,
     MapBatch,
     OnDone,
+    OnStage,
     SlotThread,
     TimedRun,
     raise_error_of,
@@ -87,15 +87,15 @@ class Executor(Completion):
         ledgers: tuple[ResourceLedger, ResourceLedger],
         *,
         helpers: int,
-        emit: Emit | None = None,
+        on_stage: OnStage | None = None,
         hold_end: HoldEnd = NO_END,
     ) -> None:
-        super().__init__(schedule, places, ledgers, most=lanes.most, helpers=helpers)
+        super().__init__(schedule, places, ledgers, max_batch=lanes.max_batch, helpers=helpers)
         self._lanes = lanes
-        self._emit = emit
+        self._on_stage = on_stage
         self._left_seconds = hold_end.left_seconds
-        self._lone = lone_stage(schedule) if self._plain and not emit else None
-        bound = self._prepares and lanes.most > 1  # threads are never bound
+        self._lone = lone_stage(schedule) if self._plain and not on_stage else None
+        bound = self._prepares and lanes.max_batch > 1  # threads are never bound
         self._only = None if any(self._retries) or bound else self._lone
         self._inputs = [pick(stage.inputs) for stage in self._stages]
         self._why: Callable[[], FlowosError] = Cancelled
@@ -164,7 +164,7 @@ class Executor(Completion):
     @property
     def runs_in_threads(self) -> bool:
         """Whether Python tasks share this process and its interpreter lock."""
-        return self._most == 1
+        return self._max_batch == 1
 
     @property
     def maps_in_batches(self) -> bool:
@@ -268,7 +268,7 @@ class Executor(Completion):
     ) -> list[object] | None:
         """A flow that is one stage needs no queue, no lock and no second thread."""
         stage = only.stage
-        place.halt.on = False
+        place.stop_flag.on = False
         place.by = threading.get_ident()
         try:
             if self.ended:  # looked at after `by` is set: `end` looks the other way round
@@ -343,10 +343,10 @@ class Executor(Completion):
                     run.run(place.python, stages[0])
                     return ()
                 assert isinstance(run, (TimedRun, InnerRun))
-                return run.run(self._emit, place, lane, stages)
-            if self._most == 1 and self._emit is None:
+                return run.run(self._on_stage, place, lane, stages)
+            if self._max_batch == 1 and self._on_stage is None:
                 return lane.run(stages, (self._inputs[stages[0].number](run.slots),))
-            return run_stages(run, self._emit, place, lane, stages)
+            return run_stages(run, self._on_stage, place, lane, stages)
         except FlowosError as error:
             return error
         except BaseException as error:

@@ -6,7 +6,7 @@ from functools import partial
 from flowos.engine.flow._control import choose
 from flowos.engine.flow._failures import in_round, not_done
 from flowos.engine.flow._lanes import Lane, Values
-from flowos.engine.flow._runs import Emit, ExecutionSlot, FlowRun, TimedRun, run_stages
+from flowos.engine.flow._runs import ExecutionSlot, FlowRun, OnStage, TimedRun, run_stages
 from flowos.model import Cond, FlowosError, Loop, brief_repr
 from flowos.plan import Schedule, Stage
 
@@ -53,10 +53,10 @@ class InnerRun(FlowRun):
         return (*self.outer.rounds, self.round) if self.round else self.outer.rounds
 
     def run(
-        self, emit: Emit | None, place: ExecutionSlot, lane: Lane, stages: Sequence[Stage]
+        self, on_stage: OnStage | None, place: ExecutionSlot, lane: Lane, stages: Sequence[Stage]
     ) -> Sequence[Values]:
         """Run stages of it, in the time of the whole run."""
-        work = partial(run_stages, self, emit, place, lane, stages)
+        work = partial(run_stages, self, on_stage, place, lane, stages)
         return self.top.timed(work) if isinstance(self.top, TimedRun) else work()
 
     def repeat(self, stage: Stage) -> None:

@@ -16,7 +16,7 @@ from flowos.model import (
     File,
     FlowosError,
     Loop,
-    PortMisfit,
+    PortIncompatible,
     Python,
     any_,
     brief_repr,
@@ -29,7 +29,7 @@ _Settle = Callable[[Step, object, list[object]], None]
 _Operation = tuple[_Function, _Pick, int, Callable[[object], bool], Step, _Settle]
 
 
-class Halt:
+class StopFlag:
     """Says to the task loop of one place that it shall not go on."""
 
     __slots__ = ("on",)
@@ -39,22 +39,26 @@ class Halt:
 
 
 class CompiledStage:
-    """A stage made ready for this process. The last register of its frame holds the `Halt`."""
+    """A stage made ready for this process. The last register of its frame holds the `StopFlag`."""
 
     __slots__ = ("constants", "operations", "returns")
 
     def __init__(self, stage: Stage) -> None:
         self.constants = stage.constants
         steps = stage.steps if stage.steps and stage.in_python else ()
-        halt = len(stage.inputs) + len(stage.constants)
-        self.operations: Iterable[_Operation] = tuple(_operation(step, halt) for step in steps)
+        stop_flag = len(stage.inputs) + len(stage.constants)
+        self.operations: Iterable[_Operation] = tuple(_operation(step, stop_flag) for step in steps)
         self.returns = pick(stage.returns)
 
-    def run(self, values: Sequence[object], halt: Halt) -> Sequence[object]:
-        """The values of `stage.outputs`. TaskFailed, ValueRefused; Cancelled once `halt` is on."""
-        frame = [*values, *self.constants, halt]
+    def run(self, values: Sequence[object], stop_flag: StopFlag) -> Sequence[object]:
+        """The values of `stage.outputs`.
+
+        Raises TaskFailed or ValueRefused if a task or its value is wrong, Cancelled once
+        `stop_flag` is on.
+        """
+        frame = [*values, *self.constants, stop_flag]
         for function, pick, give, good, step, settle in self.operations:
-            if halt.on:
+            if stop_flag.on:
                 raise Cancelled(f"stopped before task {step.label!r}")
             try:
                 value = function(*pick(frame))
@@ -86,7 +90,7 @@ class MarkedOperations:
             yield operation
 
 
-def _operation(step: Step, halt: int) -> _Operation:
+def _operation(step: Step, stop_flag: int) -> _Operation:
     plain = len(step.outputs) == 1 and step.task.outputs[0].type != File
     good = step.task.outputs[0].type.quick() if plain else _never
     settle = _several(step) if len(step.outputs) > 1 else _settle
@@ -95,7 +99,7 @@ def _operation(step: Step, halt: int) -> _Operation:
         fun: _Function = as_called(body.fun, (body.keywords, step.task.checked_extents))
         return fun, pick(step.inputs), step.outputs[0], good, step, settle
     fun = partial(_choose if isinstance(body, Cond) else _repeat, step, _compiled(step))
-    return fun, pick((*step.inputs, halt)), step.outputs[0], good, step, settle
+    return fun, pick((*step.inputs, stop_flag)), step.outputs[0], good, step, settle
 
 
 def _compiled(step: Step) -> list[CompiledStage]:
@@ -103,24 +107,24 @@ def _compiled(step: Step) -> list[CompiledStage]:
 
 
 def _choose(step: Step, flows: Sequence[CompiledStage], *values: Any) -> Any:
-    """values: those of the step, then the `Halt`."""
+    """values: those of the step, then the `StopFlag`."""
     assert isinstance(step.task.body, Cond)
-    *given, halt = values
+    *given, stop_flag = values
     which, inputs = choose(step.task.body.takes, given)
-    return as_result(flows[which].run(inputs, halt))
+    return as_result(flows[which].run(inputs, stop_flag))
 
 
 def _repeat(step: Step, flows: Sequence[CompiledStage], *values: Any) -> Any:
-    """values: those of the step, then the `Halt`."""
+    """values: those of the step, then the `StopFlag`."""
     loop, (flow,) = step.task.body, flows
     assert isinstance(loop, Loop)
-    *given, halt = values
+    *given, stop_flag = values
 
     def run_round(number: int, inputs: Sequence[object]) -> Sequence[object]:
-        if halt.on:
+        if stop_flag.on:
             raise Cancelled(f"stopped before round {number} of {step.label!r}")
         try:
-            return flow.run(inputs, halt)
+            return flow.run(inputs, stop_flag)
         except FlowosError as error:
             raise in_round(error, number, step.label) from error.__cause__
 
@@ -195,7 +199,7 @@ def _refused(step: Step, frame: list[object], complaint: str) -> FlowosError:
 
 
 def _failed(step: Step, frame: list[object], error: BaseException) -> FlowosError:
-    if isinstance(error, PortMisfit):
+    if isinstance(error, PortIncompatible):
         return refused(step.label, str(error))
     error.with_traceback(trace_of_task(error))
     return task_failed(step, [frame[i] for i in step.inputs], error)

@@ -89,11 +89,12 @@ class SteppingLane(PythonLane, Protocol):
 class Lanes(Protocol):
     """The lanes of one slice, made with its schedule and their number; Python tasks run on them.
 
-    most: stages that `run` may be given at once. Batches pay where a hop costs more than a task.
+    max_batch: stages that `run` may be given at once. Batches pay where a hop costs more than a
+    task.
     """
 
     @property
-    def most(self) -> int: ...
+    def max_batch(self) -> int: ...
 
     @property
     def lanes(self) -> Sequence[SteppingLane]: ...

@@ -41,7 +41,7 @@ class Roster:
     """The places and workers of an executor, its runs, the queue of what is ready, and conds and
     loops that are to be entered.
 
-    ledgers: of the slice and of the node. most: how many stages a lane may be given at once.
+    ledgers: of the slice and of the node. max_batch: how many stages a lane may be given at once.
     """
 
     def __init__(
@@ -50,13 +50,13 @@ class Roster:
         places: Sequence[ExecutionSlot],
         ledgers: tuple[ResourceLedger, ResourceLedger],
         *,
-        most: int,
+        max_batch: int,
         helpers: int,
     ) -> None:
         self.schedule = schedule
         self.ended = False
         self.places = tuple(places)
-        self._most = most
+        self._max_batch = max_batch
         self._stages = stages = schedule.all_stages
         needs = {id(stage.needs): stage.needs for stage in stages}.values()  # to compare is slow
         self._plain = all(each == ONE for each in needs)
@@ -142,7 +142,7 @@ class Roster:
             if batch is not None:
                 worker.place.run = batch[0]
                 worker.place.by = worker.thread
-                worker.place.halt.on = False
+                worker.place.stop_flag.on = False
                 if self._ready and self._free:
                     self._call_help(worker)
                 return batch
@@ -173,7 +173,7 @@ class Roster:
         else:
             (place.run,), worker.outer = worker.outer, None
             place.by = worker.thread
-            place.halt.on = self.ended or (place.run is not None and place.run.done)
+            place.stop_flag.on = self.ended or (place.run is not None and place.run.done)
 
     def _take(self, worker: SlotThread, place: ExecutionSlot) -> Batch | None:
         """The first stage in order of becoming ready that fits. Under the lock."""
@@ -220,7 +220,7 @@ class Roster:
     def _taken(self, run: FlowRun | MapBatch, stage: Stage, place: ExecutionSlot) -> Batch:
         if not self._requeues[stage.number]:
             run.root.requeue = False
-        if self._most == 1 or isinstance(run, MapBatch):
+        if self._max_batch == 1 or isinstance(run, MapBatch):
             return run, (stage,)
         return run, self._batch(run, stage, place)
 
@@ -231,7 +231,7 @@ class Roster:
         stages = [first]
         if self._plain and self._fusable[first.number]:
             share = 1 + len(self._ready) // (2 * len(self.places))
-            while self._ready and len(stages) < min(place.pace, share, self._most):
+            while self._ready and len(stages) < min(place.pace, share, self._max_batch):
                 owner, stage = self._ready[0]
                 if owner is not run or not self._fusable[stage.number]:
                     break

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal
 
-from flowos.engine.flow._kernel import Halt
+from flowos.engine.flow._kernel import StopFlag
 from flowos.engine.flow._lanes import Lane, PythonLane, RowTimes, Values
 from flowos.model import FlowosError, RunResult
 from flowos.plan import Schedule, Stage
 
 _QUICK_SECONDS = 0.001
-_MOST_AT_ONCE = 64
+_MAX_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Event:
     rounds: tuple[int, ...] = ()
 
 
-Emit = Callable[[Event], None]
+OnStage = Callable[[Event], None]
 
 
 class FlowRun:
@@ -133,10 +133,10 @@ class TimedRun(FlowRun):
         self.began = self.ended = 0.0
 
     def run(
-        self, emit: Emit | None, place: "ExecutionSlot", lane: Lane, stages: Sequence[Stage]
+        self, on_stage: OnStage | None, place: "ExecutionSlot", lane: Lane, stages: Sequence[Stage]
     ) -> Sequence[Values]:
         """Run the stages and take the time."""
-        return self.timed(partial(run_stages, self, emit, place, lane, stages))
+        return self.timed(partial(run_stages, self, on_stage, place, lane, stages))
 
     def timed(self, work: Callable[[], Sequence[Values]]) -> Sequence[Values]:
         self.began = self.began or time.perf_counter()
@@ -283,21 +283,21 @@ class ExecutionSlot:
     """Where one stage at a time runs: a lane for Python tasks and one for commands.
 
     by: the thread that runs here now, or 0. held: what it holds of the node (see `_share`).
-    halt: seen by both lanes, set and cleared under the lock, so that no stop comes too early.
+    stop_flag: seen by both lanes, set and cleared under the lock, so that no stop comes too early.
     pace: how many quick stages the lane is given at once.
     """
 
-    __slots__ = ("by", "commands", "halt", "held", "pace", "python", "run")
+    __slots__ = ("by", "commands", "held", "pace", "python", "run", "stop_flag")
 
-    def __init__(self, python: PythonLane, commands: Lane, halt: Halt) -> None:
-        self.python, self.commands, self.halt = python, commands, halt
+    def __init__(self, python: PythonLane, commands: Lane, stop_flag: StopFlag) -> None:
+        self.python, self.commands, self.stop_flag = python, commands, stop_flag
         self.run: FlowRun | MapBatch | None = None
         self.by = 0
         self.held: Any = None
         self.pace = 1
 
     def stop(self) -> None:
-        self.halt.on = True
+        self.stop_flag.on = True
         self.python.stop()
         self.commands.stop()
 
@@ -325,23 +325,27 @@ class SlotThread:
 
 
 def run_stages(
-    run: FlowRun, emit: Emit | None, place: ExecutionSlot, lane: Lane, stages: Sequence[Stage]
+    run: FlowRun,
+    on_stage: OnStage | None,
+    place: ExecutionSlot,
+    lane: Lane,
+    stages: Sequence[Stage],
 ) -> Sequence[Values]:
     """Run stages of the run."""
     slots = run.slots
     values = [[slots[s] for s in stage.inputs] for stage in stages]
-    if emit is not None:
-        return with_events(emit, lane, stages, values, run)
+    if on_stage is not None:
+        return with_events(on_stage, lane, stages, values, run)
     return paced(place, lane, stages, values)
 
 
 def with_events(
-    emit: Emit, lane: Lane, stages: Sequence[Stage], values: Sequence[Values], run: FlowRun
+    on_stage: OnStage, lane: Lane, stages: Sequence[Stage], values: Sequence[Values], run: FlowRun
 ) -> Sequence[Values]:
     """Run, and say when it began and ended."""
     attempt, rounds = run.attempt(stages[0]), run.rounds
     for stage in stages:
-        emit(Event("started", stage.label, attempt=attempt, rounds=rounds))
+        on_stage(Event("started", stage.label, attempt=attempt, rounds=rounds))
     began = time.monotonic()
     what: Literal["ended", "failed"] = "failed"
     try:
@@ -350,7 +354,7 @@ def with_events(
     finally:
         seconds = time.monotonic() - began
         for stage in stages:
-            emit(Event(what, stage.label, seconds, attempt, rounds))
+            on_stage(Event(what, stage.label, seconds, attempt, rounds))
     return results
 
 
@@ -361,5 +365,5 @@ def paced(
     began = time.monotonic()
     results = lane.run(stages, values)
     quick = time.monotonic() - began < _QUICK_SECONDS
-    place.pace = min(_MOST_AT_ONCE, place.pace * 2) if quick else max(1, place.pace // 2)
+    place.pace = min(_MAX_AT_ONCE, place.pace * 2) if quick else max(1, place.pace // 2)
     return results

@@ -11,7 +11,7 @@ from flowos.model import (
     EngineArray,
     EngineMissing,
     NativeCode,
-    PortMisfit,
+    PortIncompatible,
     Python,
     SiteNote,
     Task,
@@ -108,11 +108,11 @@ class SiteFunction:
         if not listed or len(outputs) != len(ports):
             many = f"{len(outputs)} values" if listed else type(result).__name__
             names = ", ".join(port.name for port in ports)
-            raise PortMisfit(f"outputs {names}: expected {len(ports)} values, given {many}")
+            raise PortIncompatible(f"outputs {names}: expected {len(ports)} values, given {many}")
         for number in self.stays:
             port, value = ports[number], outputs[number]
             if type(value) is not EngineArray and (complaint := port.type.check(value)):
-                raise PortMisfit(f"output {port.name!r}: {complaint}")
+                raise PortIncompatible(f"output {port.name!r}: {complaint}")
         return outputs
 
 

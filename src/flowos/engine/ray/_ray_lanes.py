@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from flowos._collected import when_collected
-from flowos.engine.flow._kernel import Halt
+from flowos.engine.flow._kernel import StopFlag
 from flowos.engine.flow._lanes import BATCH_SECONDS, RowTimes, Values
 from flowos.engine.ray._ray_cluster import RayCluster, RaySpot
 from flowos.engine.ray._ray_failures import failure_of, lost_with, raised
@@ -23,20 +23,23 @@ from flowos.engine.workers._worker_failures import over_limit
 from flowos.model import Cancelled, DeviceNumbers, FlowosError, LaunchFailed, WorkerLost
 from flowos.plan import Schedule, Stage
 
-_MOST_STAGES = 64
+_MAX_STAGES = 64
 _STOPPED = "the worker of Ray was stopped"
 
 
 class RayLanes:
-    """As many lanes as halts, over the nodes of Ray by turns."""
+    """As many lanes as stop_flags, over the nodes of Ray by turns."""
 
-    most = _MOST_STAGES
+    max_batch = _MAX_STAGES
     ready = 0
 
-    def __init__(self, schedule: Schedule, halts: Sequence[Halt], cluster: RayCluster) -> None:
+    def __init__(
+        self, schedule: Schedule, stop_flags: Sequence[StopFlag], cluster: RayCluster
+    ) -> None:
         shop, places = RayShop(schedule, cluster), cluster.places()
         self.lanes = tuple(
-            RayLane(shop, halt, places[i % len(places)]) for i, halt in enumerate(halts)
+            RayLane(shop, stop_flag, places[i % len(places)])
+            for i, stop_flag in enumerate(stop_flags)
         )
         self._lose = partial(_lose, self.lanes)
         cluster.watch(self._lose)
@@ -55,8 +58,8 @@ class RayLane:
     home: the node of its actors, as long as that is there.
     """
 
-    def __init__(self, shop: "RayShop", halt: Halt, home: RaySpot) -> None:
-        self._shop, self._halt, self._home = shop, halt, home
+    def __init__(self, shop: "RayShop", stop_flag: StopFlag, home: RaySpot) -> None:
+        self._shop, self._stop_flag, self._home = shop, stop_flag, home
         self._lock = threading.Lock()
         self._actor: Any = None
         self._program: object = None
@@ -151,7 +154,7 @@ class RayLane:
     def _begin(self, stage: Stage) -> None:
         with self._lock:
             self._shop.refuse_over()
-            if self._halt.on:
+            if self._stop_flag.on:
                 raise Cancelled(f"stopped before task {stage.steps[0].label!r}")
             self._busy, self._stopped = True, False
 

@@ -13,7 +13,7 @@ from time import perf_counter, thread_time
 from typing import Any
 
 from flowos.engine.flow._errors import line
-from flowos.engine.flow._kernel import CompiledStage, Halt
+from flowos.engine.flow._kernel import CompiledStage, StopFlag
 from flowos.engine.flow._lanes import RowTimes
 from flowos.engine.ray._ray_values import Nth
 from flowos.engine.workers._functions import dumps
@@ -99,7 +99,7 @@ def _printing() -> Iterator[Callable[[], tuple[str, str]]]:
 
 def _run(compiled: CompiledStage, row: Sequence[Any]) -> tuple[Sequence[Any], Failure | None]:
     try:
-        return compiled.run(row, Halt()), None
+        return compiled.run(row, StopFlag()), None
     except FlowosError as error:
         return (), _failure(error)
 

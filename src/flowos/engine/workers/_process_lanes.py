@@ -15,10 +15,10 @@ from functools import partial
 from typing import Any
 
 from flowos._collected import when_collected
-from flowos.engine.flow._bound import device_variables, most_cores
+from flowos.engine.flow._bound import device_variables, max_cores
 from flowos.engine.flow._failures import remedy_of
 from flowos.engine.flow._inside import Surroundings
-from flowos.engine.flow._kernel import Halt
+from flowos.engine.flow._kernel import StopFlag
 from flowos.engine.flow._lanes import BATCH_SECONDS, RowTimes, Values
 from flowos.engine.launch._running import RunningProcess
 from flowos.engine.workers._blobs import Packed, Unpackable
@@ -43,7 +43,7 @@ from flowos.model import (
 )
 from flowos.plan import Schedule, Stage
 
-_MOST_STAGES = 256
+_MAX_STAGES = 256
 _TELL_SECONDS = 5.0
 _END_SECONDS = 1.0
 _KILLED_SECONDS = 10.0
@@ -54,7 +54,7 @@ _NO_LIMIT = -1.0
 class ProcessLanes:
     """`count` lanes, each a process. Nothing is started before a stage is run."""
 
-    most = _MOST_STAGES
+    max_batch = _MAX_STAGES
 
     def __init__(
         self,
@@ -62,13 +62,14 @@ class ProcessLanes:
         count: int,
         *,
         around: Surroundings,
-        halts: Sequence[Halt] = (),
+        stop_flags: Sequence[StopFlag] = (),
         python: str = sys.executable,
     ) -> None:
-        start = Start(count=count, python=python, around=around, threads=most_cores(schedule))
+        start = Start(count=count, python=python, around=around, threads=max_cores(schedule))
         state = LanesState(schedule, start)
         self.lanes = tuple(
-            ProcessLane(state, halt) for halt in halts or [Halt() for _ in range(count)]
+            ProcessLane(state, stop_flag)
+            for stop_flag in stop_flags or [StopFlag() for _ in range(count)]
         )
         self._end = partial(_close, state, self.lanes)
         self._ending = when_collected(self, self._end)
@@ -87,12 +88,12 @@ class ProcessLanes:
 class ProcessLane:
     """One worker process at a time. See `_lanes` for what `run` and `stop` promise.
 
-    halt: while it is on nothing is run, for a `stop` may come before its run is here.
+    stop_flag: while it is on nothing is run, for a `stop` may come before its run is here.
     """
 
-    def __init__(self, state: LanesState, halt: Halt) -> None:
+    def __init__(self, state: LanesState, stop_flag: StopFlag) -> None:
         self._state = state
-        self._halt = halt
+        self._stop_flag = stop_flag
         self._busy = threading.Lock()
         """Held by a run; the rest changes under `_lock`."""
         self._lock = threading.Lock()
@@ -163,7 +164,7 @@ class ProcessLane:
             if self._stopped:  # a stop that came too late for its run
                 self._drop()
             self._stopped = False
-        if self._halt.on:
+        if self._stop_flag.on:
             raise Cancelled(_STOPPED)
         if self._state.closed:
             raise SliceFreed("the slice was freed: make another with fo.slice(...)")

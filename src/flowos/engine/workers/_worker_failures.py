@@ -106,7 +106,7 @@ def _refused(step: Step, shown: list[str], port: int | None, complaint: str) -> 
     return output_refused(step, shown, what)
 
 
-def _misfit(step: Step, complaint: str) -> FlowosError:
+def _incompatible(step: Step, complaint: str) -> FlowosError:
     return refused(step.label, complaint)
 
 
@@ -122,7 +122,7 @@ def _unreadable(step: Step, why: str) -> FlowosError:
 _KINDS: dict[str, Callable[..., FlowosError]] = {
     "raised": _raised,
     "refused": _refused,
-    "misfit": _misfit,
+    "incompatible": _incompatible,
     "unsendable": _unsendable,
     "unreadable": _unreadable,
     "not done": not_done,

@@ -327,8 +327,8 @@ class Worker:
         """Of an exception: itself or None where it cannot cross, one line, place, traceback."""
         if isinstance(error, Refused):
             return "refused", given, *error.args
-        if self.errors.is_misfit(error):
-            return "misfit", str(error)
+        if self.errors.is_incompatible(error):
+            return "incompatible", str(error)
         import traceback  # only a failure pays for it
 
         trace = self.errors.trace_of_task(error)

@@ -39,7 +39,7 @@ _MENDED_BY = install_line("buildah uidmap")
 _CHECK_SECONDS = 20.0
 _CLEANING_SECONDS = 30.0
 _LAST_LINES = 8
-_MOST_LETTERS = 40
+_MAX_LETTERS = 40
 _APT = Path("/etc/apt")
 _BASE = "localhost/flowos-base"
 _BUILT = "built"
@@ -99,7 +99,7 @@ def recipe_at(
 def name_of(recipe: Recipe) -> str:
     """The default name of an image."""
     if isinstance(recipe, Suite):
-        return name_from("-".join((recipe.name, *recipe.packages))[:_MOST_LETTERS])
+        return name_from("-".join((recipe.name, *recipe.packages))[:_MAX_LETTERS])
     is_plain = recipe.file.name in _RECIPES
     return name_from(recipe.file.parent.name if is_plain else recipe.file.name)
 

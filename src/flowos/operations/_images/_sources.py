@@ -27,7 +27,7 @@ from flowos.operations._images._tree import read_folder, read_tar
 
 _HEAD_BYTES = 512
 NO_CONFIG = ImageConfig()
-_MOST_SCRIPT_BYTES = 1 << 20
+_MAX_SCRIPT_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +216,7 @@ def config_by_scripts(tree: Folder) -> ImageConfig:
 
 def _text(content: Content) -> str:
     at = Part(Path(content.file), content.offset, content.size_bytes)
-    return at.read(_MOST_SCRIPT_BYTES).decode(errors="replace")
+    return at.read(_MAX_SCRIPT_BYTES).decode(errors="replace")
 
 
 OPENERS: Mapping[Kind, Opener] = {

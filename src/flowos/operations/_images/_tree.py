@@ -32,7 +32,7 @@ Written = Callable[[int], None]
 
 _CHUNK_BYTES = 1 << 20
 _BLOCK = tarfile.BLOCKSIZE
-_MOST_DIGITS = 20
+_MAX_DIGITS = 20
 _KINDS = {tarfile.DIRTYPE: "folder", tarfile.SYMTYPE: "symlink", tarfile.LNKTYPE: "hardlink"}
 
 
@@ -199,7 +199,7 @@ def _entry(
 def _check_records(member: tarfile.TarInfo) -> None:
     """Raises ValueError for a broken record, in whose place tarfile puts 0."""
     size = member.pax_headers.get("size", "0")
-    if member.size < 0 or not size.isdecimal() or len(size) > _MOST_DIGITS:
+    if member.size < 0 or not size.isdecimal() or len(size) > _MAX_DIGITS:
         raise ValueError(f"entry {member.name!r:.120} has no size: {size!r:.40}; archive it anew")
     if not math.isfinite(member.mtime):
         raise ValueError(f"entry {member.name!r:.120} has no time: {member.mtime}; archive it anew")

@@ -9,7 +9,7 @@ _PARTS = {
     "_cases": "offered",
     "_next_steps": "with_time_to_tell",
     "_prepare": "check",
-    "_report": "book_of headlines_in",
+    "_report": "report_of headlines_in",
     "_report_files": "written",
     "_run": "OnSample Result measured planned",
     "_sampler": "TIME_WAS_OUT",
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         check as check,
     )
     from flowos.operations.measure._report import (
-        book_of as book_of,
+        report_of as report_of,
         headlines_in as headlines_in,
     )
     from flowos.operations.measure._report_files import (

@@ -8,7 +8,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from threading import Lock
 
-from flowos.engine import Emit, Event, processor_lines
+from flowos.engine import Event, OnStage, processor_lines
 from flowos.model import FlowosError, OnProgress, Progress
 from flowos.operations._slice import slice_
 from flowos.operations.measure._bundle import Bundle, bundle
@@ -39,7 +39,7 @@ class BinaryCache:
         flow = flow_of_builds(new.values())
         if flow is not None:
             tell = on_progress and _teller(len(new), on_progress)
-            with slice_(flow, emit=tell) as held:
+            with slice_(flow, on_stage=tell) as held:
                 self._built.update(
                     (key, Path(str(file))) for key, file in zip(new, held.run(), strict=True)
                 )
@@ -88,7 +88,7 @@ class BinaryCache:
         return copies / name
 
 
-def _teller(programs: int, on_progress: OnProgress) -> Emit:
+def _teller(programs: int, on_progress: OnProgress) -> OnStage:
     """Says how many programs are begun, and of which one a task is started."""
     begun: set[str] = set()
     said: set[str] = set()

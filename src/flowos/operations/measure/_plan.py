@@ -68,15 +68,15 @@ class ComparisonCase:
 class Comparison:
     """A case in one or more environments, or some cases in one, the base first.
 
-    seconds: approximate time of one of them. axis: where they differ. in_turns: do its programs run
-    side by side, one working at a time?
+    seconds: approximate time of one of them. axis: where they differ. interleaved: do its programs
+    run side by side, one working at a time?
     """
 
     entries: tuple[ComparisonCase, ...]
     seconds: float
     axis: str = ENV
     margin: float = EQUAL_MARGIN
-    in_turns: bool = False
+    interleaved: bool = False
 
     @property
     def probe(self) -> Probe:
@@ -253,7 +253,7 @@ def _comparison(entries: tuple[ComparisonCase, ...], environments: int, node: Fa
         entries=entries,
         seconds=first.probe.seconds(first.case) + overhead_seconds(environments),
         margin=first.probe.info.margin,
-        in_turns=environments > 1 and fit_together([entry.program for entry in entries], node),
+        interleaved=environments > 1 and fit_together([entry.program for entry in entries], node),
     )
 
 

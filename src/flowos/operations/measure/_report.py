@@ -29,9 +29,9 @@ from flowos.plan import (
 from flowos.probes import (
     CACHES_END_AT,
     HOST,
-    SUSPECT,
+    SUSPICIOUS,
     Probe,
-    Worth,
+    TuningGain,
     blocked,
     headlines_of,
     in_words,
@@ -56,11 +56,11 @@ _OWN_COMMANDS = (
 )
 
 
-def book_of(run: Run, samples: Sequence[Sample]) -> Report:
+def report_of(run: Run, samples: Sequence[Sample]) -> Report:
     """The report of a run; the same samples give the same report."""
     limits = limits_for(run.facts.architecture, (s.state for s in samples))
     ordered = as_planned(run, samples)
-    suspected = {(s.case, s.metric): why for s in samples if (why := s.case.detail(SUSPECT))}
+    suspected = {(s.case, s.metric): why for s in samples if (why := s.case.detail(SUSPICIOUS))}
     measured = tuple(
         _as_ceiling(_with_suspicion(m, suspected.get((m.case, m.metric), "")))
         for m in _measurements(run, ordered, limits)
@@ -215,7 +215,7 @@ def _advice(found: Iterable[tuple[Advice, ...] | None]) -> tuple[Advice, ...] | 
     return merged_advice(each for advice in given for each in advice) if given else None
 
 
-def _best_setting(best: Worth, measured: Iterable[Measurement]) -> tuple[str, ...]:
+def _best_setting(best: TuningGain, measured: Iterable[Measurement]) -> tuple[str, ...]:
     """The best setting in words, with the number that the report shows for this case."""
     found = next(m for m in measured if (m.case, m.metric) == (best.best, best.metric))
     return in_words(best, number(found.value, found.unit))

@@ -15,10 +15,10 @@ RENDERERS: dict[str, Callable[[Report], str]] = {
 }
 
 
-def written(book: Report, out: Path, notes: list[str]) -> tuple[Path, ...]:
+def written(report: Report, out: Path, notes: list[str]) -> tuple[Path, ...]:
     """Write the report in all formats or none; adds a note if it cannot be written."""
     try:
-        return write_together(out, {name: render(book) for name, render in RENDERERS.items()})
+        return write_together(out, {name: render(report) for name, render in RENDERERS.items()})
     except OSError as error:
         notes.append(
             f"the report cannot be written to {out} ({error.strerror}): give another with --out"

@@ -19,7 +19,7 @@ class Block:
 
     design: Design
     entries: Mapping[Case, ComparisonCase]
-    in_turns: bool = False
+    interleaved: bool = False
     seen: list[Sample] = field(default_factory=list)
     tried: set[Case] = field(default_factory=set)
     rounds: int = 0
@@ -69,7 +69,7 @@ def _across(comparison: Comparison, run: str) -> Block:
         seconds=dict.fromkeys(entries, comparison.seconds),
         seed=f"{run} {first.case.label}",
     )
-    return Block(design=design, entries=entries, in_turns=comparison.in_turns)
+    return Block(design=design, entries=entries, interleaved=comparison.interleaved)
 
 
 def without(design: Design, cases: Mapping[Case, object]) -> Design:

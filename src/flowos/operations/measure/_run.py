@@ -21,7 +21,7 @@ from flowos.operations._scratch import check_out, scratch_in
 from flowos.operations.measure._cases import described
 from flowos.operations.measure._commands import check_commands
 from flowos.operations.measure._prepare import check, described_in
-from flowos.operations.measure._report import book_of
+from flowos.operations.measure._report import report_of
 from flowos.operations.measure._report_files import written
 from flowos.operations.measure._sampler import INTERRUPTED, STOPPED, TIME_WAS_OUT
 from flowos.operations.measure._session import DeployedOn, measure
@@ -40,7 +40,7 @@ class Result:
     same. files: of the report, the page first; none if it could not be written.
     """
 
-    book: Report
+    report: Report
     files: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
     kept: bool = True
@@ -48,26 +48,26 @@ class Result:
     @property
     def interrupted(self) -> bool:
         """Whether a Ctrl-C ended it early."""
-        return self.book.run.ended_early == INTERRUPTED
+        return self.report.run.ended_early == INTERRUPTED
 
     @property
     def lost(self) -> str:
         """What became of its nodes, if that ended it early; else ""."""
-        early = self.book.run.ended_early
+        early = self.report.run.ended_early
         return "" if early in (INTERRUPTED, TIME_WAS_OUT) else early
 
     @property
     def failed(self) -> tuple[str, ...]:
         """Why commands of the user failed after some runs, or in an environment."""
-        run = self.book.run
+        run = self.report.run
         whys = dict.fromkeys(why for _, why in run.unmeasured if why not in (OUT_OF_TIME, STOPPED))
         return tuple(why.reason for why in whys) if run.request.commands else ()
 
     def __str__(self) -> str:
-        return text(self.book)
+        return text(self.report)
 
     def _repr_html_(self) -> str:
-        return html_cell(self.book)
+        return html_cell(self.report)
 
 
 def planned(
@@ -123,9 +123,9 @@ def measured(  # noqa: PLR0913 - the last ones by keyword
         seconds=seconds,
     )
     kept.finish(done)
-    book = book_of(done, kept.samples)
-    files = () if out is None else written(book, out, notes)
-    return Result(book=book, files=files, notes=tuple(notes), kept=not kept.lost)
+    report = report_of(done, kept.samples)
+    files = () if out is None else written(report, out, notes)
+    return Result(report=report, files=files, notes=tuple(notes), kept=not kept.lost)
 
 
 def _begun(request: MeasurementRequest, node: Facts, started: str, on: DeployedOn | None) -> Run:

@@ -27,7 +27,7 @@ STOPPED = Unmeasured(
     reason="it still ran when the time was well past, and was stopped",
     remedy="give more time (--minutes), or measure when the machine has less to do",
 )
-_LEAST_GRACE_SECONDS, _GRACE_SHARE = 5.0, 0.1
+_MIN_GRACE_SECONDS, _GRACE_SHARE = 5.0, 0.1
 _STALE_SECONDS = 0.5
 
 
@@ -62,7 +62,7 @@ class Sampler:
     def begin(self, seconds: float) -> None:
         """Start the clock."""
         self._ends = engine.now() + seconds
-        self._stops = self._ends + max(_LEAST_GRACE_SECONDS, _GRACE_SHARE * seconds)
+        self._stops = self._ends + max(_MIN_GRACE_SECONDS, _GRACE_SHARE * seconds)
 
     def limited(self, program: Program, among: int = 1) -> Program:
         """The same program, stopped well after the end of the time. among: how many take turns."""
@@ -114,12 +114,12 @@ class Sampler:
         if on_gpu:
             around = MachineState()
         return [
-            self._kept_of(case, number, answer, around, in_turns=len(cases) > 1)
+            self._kept_of(case, number, answer, around, interleaved=len(cases) > 1)
             for case, answer in zip(cases, answers, strict=True)
         ]
 
     def _kept_of(
-        self, case: Case, number: int, answer: Answer, around: MachineState, *, in_turns: bool
+        self, case: Case, number: int, answer: Answer, around: MachineState, *, interleaved: bool
     ) -> list[Sample] | Unmeasured:
         if isinstance(answer, Unmeasured):
             answer = STOPPED if self.stopped else answer
@@ -127,7 +127,7 @@ class Sampler:
                 emptied(self.scratch)
             return answer
         samples = [_sampled(self.run, case, number, reading, around) for reading in answer[0]]
-        samples = [replace(sample, in_turns=in_turns) for sample in samples]
+        samples = [replace(sample, interleaved=interleaved) for sample in samples]
         for sample in samples:
             self.keep(sample)
             self._kept += 1

@@ -264,7 +264,7 @@ class Session:
 
     def _round(self, block: Block, cases: Sequence[Case]) -> None:
         block.rounds += 1
-        at_once = [list(dict.fromkeys(cases))] if block.in_turns else [[case] for case in cases]
+        at_once = [list(dict.fromkeys(cases))] if block.interleaved else [[case] for case in cases]
         for those in at_once:
             those = [case for case in those if case not in self.unmeasured]
             if self._is_over(block):

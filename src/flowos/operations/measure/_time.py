@@ -57,7 +57,7 @@ def round_seconds(d: Design) -> float:
     return d.turns * once_seconds(d)
 
 
-def least_seconds(d: Design) -> float:
+def min_seconds(d: Design) -> float:
     """Approximate time of its minimum rounds."""
     return d.min_rounds * round_seconds(d)
 
@@ -77,7 +77,7 @@ def seconds_for(designs: Sequence[Design], left: float) -> float:
     first, later = designs[0], designs[1:]
     once, whole_round = SLACK * once_seconds(first), SLACK * round_seconds(first)
     least = once if left >= MIN_SHARE * once else left
-    share = left * least_seconds(first) / (sum(map(least_seconds, designs)) or 1.0)
+    share = left * min_seconds(first) / (sum(map(min_seconds, designs)) or 1.0)
     without_rounds = left - SLACK * sum(map(round_seconds, later))
     if without_rounds >= whole_round:
         return max(min(max(share, whole_round), without_rounds), least)

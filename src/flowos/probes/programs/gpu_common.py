@@ -23,7 +23,7 @@ except ImportError as failed:
 CANNOT_MEASURE_HERE = 77
 BATCH_SECONDS = 1e-3
 """Calls of a GPU that are shorter are timed together until they take so long."""
-LEAST, MOST, MOST_IN_BATCH = 3, 50, 200
+LEAST, MOST, MAX_IN_BATCH = 3, 50, 200
 ENERGY_SECONDS = 0.5
 """How long is worked for a reading of the energy; the meter counts every tenth of a second."""
 
@@ -126,7 +126,7 @@ class Device:
     def _calls_at_once(self, once: float) -> int:
         if not self.is_gpu or once >= BATCH_SECONDS:
             return 1
-        return min(MOST_IN_BATCH, int(BATCH_SECONDS / max(once, 1e-7)) + 1)
+        return min(MAX_IN_BATCH, int(BATCH_SECONDS / max(once, 1e-7)) + 1)
 
     def once(self, act: Call) -> float:
         """The seconds of one call."""

@@ -227,15 +227,15 @@ static void make_row(const struct team *team, struct box *box, struct level *lev
 static void make_level(const struct team *team, struct box *box, int at) {
   struct level *level = &box->levels[at];
   const int n = team->size >> at, wide = n + 2;
-  const int32_t rows = n * n * n, most_outside = wide * wide * wide - rows;
+  const int32_t rows = n * n * n, max_outside = wide * wide * wide - rows;
   int32_t *slots = memory((int64_t)wide * wide * wide, sizeof *slots);
   level->size = n, level->rows = rows;
   level->columns = memory((int64_t)rows * MOST, sizeof *level->columns);
   level->values = memory((int64_t)rows * MOST, sizeof *level->values);
   level->counts = memory(rows, 1);
   level->diagonal_at = memory(rows, 1);
-  level->owner = memory(most_outside, sizeof *level->owner);
-  level->index = memory(most_outside, sizeof *level->index);
+  level->owner = memory(max_outside, sizeof *level->owner);
+  level->index = memory(max_outside, sizeof *level->index);
   for (int32_t row = 0; row < rows; row++) make_row(team, box, level, slots, row);
   munmap(slots, (size_t)wide * (size_t)wide * (size_t)wide * sizeof *slots);
   for (int v = 0; v < VECTORS; v++)

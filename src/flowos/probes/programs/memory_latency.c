@@ -16,7 +16,7 @@
 #include "flowos_clock.h"
 
 enum { MAX_REPETITIONS = 100, UNROLLED = 16, LINE = 64, HUGE_PAGE = 2 << 20 };
-enum { LEAST_BYTES = LINE * UNROLLED };
+enum { MIN_BYTES = LINE * UNROLLED };
 enum { BIND = 2, MAX_NODES = 1024, WORD_BITS = 8 * (int)sizeof(unsigned long) };
 
 struct line {
@@ -131,19 +131,19 @@ static void read_words(struct run *run, int count, char **words) {
 }
 
 static void refuse_odd(const struct run *run) {
-  if (run->cpu < 0 || run->cpu >= FM_MOST_CPUS || run->least < LEAST_BYTES ||
+  if (run->cpu < 0 || run->cpu >= FM_MOST_CPUS || run->least < MIN_BYTES ||
       run->most < run->least || run->per_octave < 1 || run->repetitions < 1 ||
       run->repetitions > MAX_REPETITIONS || !(run->seconds > 0 && run->seconds < 10))
     fm_fail(
         "usage: memory_latency --cpu NUMBER [--node NUMBER] [--least BYTES, at least %d]"
         " [--most BYTES] [--per-octave N] [--repetitions 1..%d] [--seconds S]",
-        LEAST_BYTES, MAX_REPETITIONS);
+        MIN_BYTES, MAX_REPETITIONS);
 }
 
 int main(int count, char **words) {
   struct run run = {-1, -1, 2, 5, 0, 16 << 10, 256 << 20, 0.002};
   read_words(&run, count, words);
-  run.most -= run.most % LEAST_BYTES;
+  run.most -= run.most % MIN_BYTES;
   refuse_odd(&run);
   fm_on_each_cpu(&run.cpu, 1, measure, &run);
   fm_end();

@@ -79,8 +79,8 @@ def _bar(
         title = tag("title", label)
         parts.append(tag("rect", title, class_=style, x=1, y=y, width=width, height=_BAR, rx=1.5))
     parts += _extent(m, ceilings, axis, y)
-    doubt = "" if m.trust.good else "\N{BLACK UP-POINTING TRIANGLE} "
-    parts.append(text(doubt + number, WIDTH, y + 14.5, "end", "strong"))
+    untrusted = "" if m.trust.good else "\N{BLACK UP-POINTING TRIANGLE} "
+    parts.append(text(untrusted + number, WIDTH, y + 14.5, "end", "strong"))
     return tag("g", *parts, class_=f"series s{each.colour}")
 
 

@@ -5,55 +5,56 @@ from collections.abc import Collection, Sequence
 from flowos.model import Measurement, lower_is_better
 from flowos.report._panels import headlines_of, varying, with_axis
 from flowos.report._report import HeadlineNumber, Report
-from flowos.report._words import counted, doubts_of, share_of, share_text, spread_of, value_of
+from flowos.report._words import counted, share_of, share_text, spread_of, untrusted_of, value_of
 from flowos.report.page._marks import people, symbol
 from flowos.report.page._markup import Markup, join, tag
 
-_DOUBT = "\N{BLACK UP-POINTING TRIANGLE}"
+_WARNING = "\N{BLACK UP-POINTING TRIANGLE}"
 
 
-def cards(book: Report) -> Markup | None:
+def cards(report: Report) -> Markup | None:
     """All headlines, or None if nothing was measured."""
-    found = headlines_of(book)
+    found = headlines_of(report)
     if not found:
         return None
     shared = _shared([h.measured for h in found])
     said = [tag("p", line, class_="warn") for line in dict.fromkeys(shared.values())]
-    return join(*said, tag("ul", *(_card(book, h, shared) for h in found), class_="cards"))
+    return join(*said, tag("ul", *(_card(report, h, shared) for h in found), class_="cards"))
 
 
 def _shared(measured: Sequence[Measurement]) -> dict[Measurement, str]:
     """Evidence against several cards, shown once above them: card -> text."""
     shared: dict[Measurement, str] = {}
-    for doubt in doubts_of(measured):
-        if len(doubt.numbers) > 1:
-            line = f"{_DOUBT} {len(doubt.numbers)} of {len(measured)} not trusted: {doubt.why}"
-            shared |= dict.fromkeys(doubt.numbers, line)
+    for untrusted in untrusted_of(measured):
+        if len(untrusted.numbers) > 1:
+            count = f"{len(untrusted.numbers)} of {len(measured)}"
+            line = f"{_WARNING} {count} not trusted: {untrusted.why}"
+            shared |= dict.fromkeys(untrusted.numbers, line)
     return shared
 
 
-def _card(book: Report, headline: HeadlineNumber, shared: Collection[Measurement]) -> Markup:
+def _card(report: Report, headline: HeadlineNumber, shared: Collection[Measurement]) -> Markup:
     m = headline.measured
     value, _, unit = value_of(m).partition(" ")
-    setting = _setting(book, headline)
+    setting = _setting(report, headline)
     return tag(
         "li",
         tag("h3", headline.label),
         tag("p", value, tag("small", f" {symbol(unit)}"), class_="big"),
-        None if book.run.request.commands else _meter(m),
+        None if report.run.request.commands else _meter(m),
         tag("p", _repeated(m), class_="note"),
         tag("p", f"with {setting}", class_="note") if setting else None,
         _trust(m, shown_above=m in shared),
-        class_="card" if m.trust.good else "card doubt",
+        class_="card" if m.trust.good else "card untrusted",
     )
 
 
-def _setting(book: Report, headline: HeadlineNumber) -> str:
+def _setting(report: Report, headline: HeadlineNumber) -> str:
     """The levels of this case that are not in the label."""
     m = headline.measured
     rows = [
         other
-        for other in book.measurements
+        for other in report.measurements
         if (other.case.probe, other.metric) == (m.case.probe, m.metric)
     ]
     levels = ((axis, m.case.level(axis)) for axis in varying(rows))
@@ -98,7 +99,7 @@ def _trust(m: Measurement, *, shown_above: bool) -> Markup:
     if m.trust.good:
         return tag("p", "\N{CHECK MARK} trusted", class_="trust good")
     if shown_above:
-        return tag("p", f"{_DOUBT} not trusted", class_="trust warn")
+        return tag("p", f"{_WARNING} not trusted", class_="trust warn")
     first, *others = m.trust.marks
     marks = f"{first}; and {counted(len(others), 'other reason')}" if others else first
-    return tag("p", f"{_DOUBT} not trusted: {marks}", class_="trust warn")
+    return tag("p", f"{_WARNING} not trusted: {marks}", class_="trust warn")

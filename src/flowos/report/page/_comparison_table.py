@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from flowos.model import Verdict
-from flowos.report._comparison_table import VerdictGroup, doubted, known, notes_of, rounds_of
+from flowos.report._comparison_table import VerdictGroup, known, notes_of, rounds_of, untrusted
 from flowos.report._words import ratio_text
 from flowos.report.page._marks import line, words
 from flowos.report.page._markup import Markup, join, tag
@@ -66,8 +66,8 @@ def _answer(v: Verdict) -> Markup:
     parts = [tag("strong", v.answer)]
     if range_ := known(v):
         parts.append(join(tag("br"), range_))
-    if doubt := doubted(v):
-        mark = tag("span", f"\N{BLACK UP-POINTING TRIANGLE} not trusted: {doubt}", class_="warn")
+    if why := untrusted(v):
+        mark = tag("span", f"\N{BLACK UP-POINTING TRIANGLE} not trusted: {why}", class_="warn")
         parts.append(join(tag("br"), mark))
     return tag("td", *parts, class_=style)
 

@@ -12,8 +12,8 @@ from flowos.report.page._style import DASHES
 from flowos.report.page._ticks import even_ticks
 
 _WIDTH = 10_000
-_LEAST_WIDTH = 10
-_ROW, _LEAST_ROW, _HEIGHT = 22, 4, 640
+_MIN_WIDTH = 10
+_ROW, _MIN_ROW, _HEIGHT = 22, 4, 640
 _LABEL = 14
 _TICKS = 5
 _NAMED = 4
@@ -24,7 +24,7 @@ def lanes(timeline: Timeline) -> Iterator[Markup]:
     """The picture with its legend, and what it leaves out."""
     drawn = drawn_rows(timeline)
     colours = _colours(timeline)
-    row = min(_ROW, max(_LEAST_ROW, _HEIGHT // len(drawn.rows)))
+    row = min(_ROW, max(_MIN_ROW, _HEIGHT // len(drawn.rows)))
     picture = tag(
         "div",
         _labels(drawn.rows, row),
@@ -98,7 +98,7 @@ def _drawing(timeline: Timeline, drawn: DrawnRows, colours: dict[str, int], heig
 
 
 def _width(bar: Bar, scale: float) -> int:
-    return max(_LEAST_WIDTH, round((bar.end - bar.start) * scale))
+    return max(_MIN_WIDTH, round((bar.end - bar.start) * scale))
 
 
 def _rect(bar: Bar, x: int, width: int, row: int, height: int) -> Markup:
@@ -109,7 +109,7 @@ def _rect(bar: Bar, x: int, width: int, row: int, height: int) -> Markup:
         "rect",
         tag("title", _words(bar)),
         class_="bar no" if bar.cached else "bar",
-        x=min(x, _WIDTH - _LEAST_WIDTH),
+        x=min(x, _WIDTH - _MIN_WIDTH),
         y=row * height + room - full,
         width=width,
         height=full,
@@ -155,7 +155,7 @@ def _background(timeline: Timeline, rows: Sequence[DrawnRow], height: int) -> It
             class_="idle",
             x=round(idle.start * scale),
             y=place * height,
-            width=max(_LEAST_WIDTH, round(idle.seconds * scale)),
+            width=max(_MIN_WIDTH, round(idle.seconds * scale)),
             height=max(2, height - 2),
         )
 

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from flowos.model import Measurement
 from flowos.report._report import Report
 from flowos.report._words import (
-    Doubt,
     Gap,
+    Untrusted,
     case_text,
     counted,
-    doubts_of,
     gaps_of,
     number_text,
     remedy_of,
+    untrusted_of,
 )
 from flowos.report.page._marks import people, words
 from flowos.report.page._markup import Markup, join, tag
@@ -20,26 +20,26 @@ from flowos.report.page._markup import Markup, join, tag
 _AT_ONCE = 6
 
 
-def doubts(book: Report) -> Markup | None:
+def untrusted(report: Report) -> Markup | None:
     """Marked numbers by their reason, or a note that there are none; None without any numbers."""
-    if not book.measurements:
+    if not report.measurements:
         return None
-    found = doubts_of(book.measurements)
+    found = untrusted_of(report.measurements)
     if not found:
-        calm = tag("p", "Nothing disturbed the measurements.", class_="note")
-        return tag("div", tag("h3", "Not to be trusted"), calm)
-    return tag("div", tag("h3", "Not to be trusted"), _list([_doubt(each) for each in found]))
+        quiet = tag("p", "Nothing disturbed the measurements.", class_="note")
+        return tag("div", tag("h3", "Not to be trusted"), quiet)
+    return tag("div", tag("h3", "Not to be trusted"), _list([_untrusted(each) for each in found]))
 
 
-def _doubt(doubt: Doubt) -> Markup:
+def _untrusted(untrusted: Untrusted) -> Markup:
     """The reason, with its number; if there are several, they are in a foldable list."""
-    why = tag("strong", doubt.why, class_="warn")
-    first, *others = doubt.numbers
+    why = tag("strong", untrusted.why, class_="warn")
+    first, *others = untrusted.numbers
     if not others:
         return tag("li", why, tag("br"), people(number_text(first)), *_more(first))
     like = tag("li", people(number_text(first)), *_more(first))
     rest = (tag("li", people(number_text(m)), f": {'; '.join(m.trust.marks)}") for m in others)
-    summary = tag("summary", f"{counted(len(doubt.numbers), 'number')} with this or alike")
+    summary = tag("summary", f"{counted(len(untrusted.numbers), 'number')} with this or alike")
     return tag("li", why, tag("details", summary, tag("ul", like, *rest, class_="plain")))
 
 
@@ -48,9 +48,9 @@ def _more(m: Measurement) -> Sequence[str]:
     return [f"; also: {'; '.join(m.trust.marks[1:])}"] if m.trust.marks[1:] else []
 
 
-def gaps(book: Report) -> Markup | None:
+def gaps(report: Report) -> Markup | None:
     """What was not measured, why, and the remedy."""
-    rows = [_gap(gap) for gap in gaps_of(book.run)]
+    rows = [_gap(gap) for gap in gaps_of(report.run)]
     return tag("div", tag("h3", "Not measured"), _list(rows)) if rows else None
 
 

@@ -6,7 +6,7 @@ from flowos.report._words import spread_of, trust_of, value_of
 from flowos.report.page._marks import people
 from flowos.report.page._markup import Markup, tag
 
-MOST_TITLES = 1500
+MAX_TITLES = 1500
 """Cells up to which each says its spread and trust where a mouse points; more make the page big."""
 
 
@@ -53,10 +53,10 @@ def _cell(matrix: Matrix, m: Measurement | None) -> Markup:
         return tag("td")
     shade = matrix.shade(m)
     said = f"{people(value_of(m, matrix.scale))} ({spread_of(m, matrix.scale)}; {trust_of(m)})"
-    doubt = "" if m.trust.good else "\N{BLACK UP-POINTING TRIANGLE} "
+    untrusted = "" if m.trust.good else "\N{BLACK UP-POINTING TRIANGLE} "
     return tag(
         "td",
-        doubt + matrix.scale.text(m.value),
+        untrusted + matrix.scale.text(m.value),
         class_=f"n h{shade}" if shade else "n",
-        title=said if len(matrix.cells) <= MOST_TITLES else None,
+        title=said if len(matrix.cells) <= MAX_TITLES else None,
     )

@@ -30,7 +30,7 @@ from flowos.report.page._cards import cards
 from flowos.report.page._comparison_table import verdict_table
 from flowos.report.page._curve import curve
 from flowos.report.page._head import FILE, Frame, document
-from flowos.report.page._lists import doubts, gaps
+from flowos.report.page._lists import gaps, untrusted
 from flowos.report.page._marks import people, swatch, words
 from flowos.report.page._markup import Markup, join, tag
 from flowos.report.page._matrix import heat_map
@@ -40,25 +40,25 @@ from flowos.report.page._tables import panel_table, scrolled
 from flowos.report.page._usual import places
 
 
-def html(book: Report, *, frame: Frame = FILE) -> str:
+def html(report: Report, *, frame: Frame = FILE) -> str:
     """One self-contained page: inline style, SVG and script, nothing loaded."""
-    parts = [part for part in _parts(book) if part is not None]
+    parts = [part for part in _parts(report) if part is not None]
     return document(
-        f"{book.run.facts.cpu_model} on {book.run.host}, measured by FlowOS",
-        _masthead(book, [(name, title) for name, title, _ in parts]),
+        f"{report.run.facts.cpu_model} on {report.run.host}, measured by FlowOS",
+        _masthead(report, [(name, title) for name, title, _ in parts]),
         tag("main", *(content for _, _, content in parts), id="main"),
-        _footer(book),
+        _footer(report),
         skip="Skip to the numbers",
         frame=frame,
         script=SCRIPT,
     )
 
 
-def html_cell(book: Report) -> str:
+def html_cell(report: Report) -> str:
     """The page for a notebook, in a frame: neither one's style reaches the other."""
     return tag(
         "iframe",
-        srcdoc=html(book),
+        srcdoc=html(report),
         sandbox="allow-scripts",  # of which the page's policy allows its own
         title="FlowOS report",
         style="width:100%;height:32rem;border:0;resize:vertical",
@@ -69,21 +69,21 @@ Part = tuple[str, str, Markup]
 """Anchor, title in the table of contents, content."""
 
 
-def _parts(book: Report) -> Iterator[Part | None]:
-    yield _advice(book)
-    shown = cards(book)
-    rule = tag("p", rule_of(book.run), class_="note") if shown else None
+def _parts(report: Report) -> Iterator[Part | None]:
+    yield _advice(report)
+    shown = cards(report)
+    rule = tag("p", rule_of(report.run), class_="note") if shown else None
     yield _part("headlines", "Headlines", "What it reaches", rule, shown)
-    yield _part("usual", "Is this normal?", TITLE, places(book))
-    if is_comparison(book.run):
-        yield _worth(book)
-    yield _rooflines(book)
-    yield _trust(book)
-    for number, section in enumerate(book.sections):
-        yield _section(book, section, f"p{number}")
-    if not is_comparison(book.run):
-        yield _worth(book)
-    yield _machine(book)
+    yield _part("usual", "Is this normal?", TITLE, places(report))
+    if is_comparison(report.run):
+        yield _tuning_gain(report)
+    yield _rooflines(report)
+    yield _trust(report)
+    for number, section in enumerate(report.sections):
+        yield _section(report, section, f"p{number}")
+    if not is_comparison(report.run):
+        yield _tuning_gain(report)
+    yield _machine(report)
 
 
 def _part(name: str, short: str, title: str, *content: Markup | None) -> Part | None:
@@ -93,8 +93,8 @@ def _part(name: str, short: str, title: str, *content: Markup | None) -> Part | 
     return name, short, tag("section", heading, *content, id=name, aria_labelledby=f"{name}-h")
 
 
-def _masthead(book: Report, contents: list[tuple[str, str]]) -> Markup:
-    run = book.run
+def _masthead(report: Report, contents: list[tuple[str, str]]) -> Markup:
+    run = report.run
     links = [tag("li", tag("a", title, href=f"#{name}")) for name, title in contents]
     return tag(
         "header",
@@ -106,7 +106,7 @@ def _masthead(book: Report, contents: list[tuple[str, str]]) -> Markup:
         ),
         tag("h1", run.facts.cpu_model),
         tag("p", f"{run.host}: {machine_line(run.facts)}.", class_="deck"),
-        tag("p", *_lede(book), class_="lede"),
+        tag("p", *_lede(report), class_="lede"),
         tag("nav", tag("ul", *links), aria_label="Contents") if links else None,
     )
 
@@ -117,30 +117,30 @@ def _when(started: str) -> str:
     return f"{date} at {rest[:5]} UTC" if t and rest.endswith(("Z", "+00:00")) else started
 
 
-def _lede(book: Report) -> Iterator[str]:
-    total, doubted = len(book.measurements), len(book.doubtful)
+def _lede(report: Report) -> Iterator[str]:
+    total, untrusted = len(report.measurements), len(report.untrusted)
     if not total:
         yield "Nothing was measured."
         return
     yield counted(total, "number") + ". "
-    if doubted:
-        count = "None of them can" if doubted == total else f"{doubted} of them cannot"
+    if untrusted:
+        count = "None of them can" if untrusted == total else f"{untrusted} of them cannot"
         yield join(tag("strong", f"{count} be trusted", class_="warn"), ", and each says why.")
-        if doubted * 2 > total:
+        if untrusted * 2 > total:
             yield " Measure again when nothing else uses the machine."
     else:
         yield tag("strong", "All of them can be trusted.", class_="good")
-    gaps_found = len(book.run.unmeasured)
+    gaps_found = len(report.run.unmeasured)
     if gaps_found:
         yield f" {counted(gaps_found, 'case')} could not be measured."
-    if early := early_of(book.run):
+    if early := early_of(report.run):
         yield f" {early}."
 
 
-def _advice(book: Report) -> Part | None:
-    if book.advice is None:
+def _advice(report: Report) -> Part | None:
+    if report.advice is None:
         return None
-    if not book.advice:
+    if not report.advice:
         return _part("do", "Do this", "Do this", tag("p", NOTHING_TO_DO))
     rows = (
         tag(
@@ -148,26 +148,26 @@ def _advice(book: Report) -> Part | None:
             tag("b", worth_of(each)),
             tag("div", words(each.do), tag("p", why_of(each), class_="note")),
         )
-        for each in book.advice
+        for each in report.advice
     )
     return _part("do", "Do this", "Do this", tag("ol", *rows, class_="do"))
 
 
-def _trust(book: Report) -> Part | None:
+def _trust(report: Report) -> Part | None:
     title = "What not to believe, and what is missing"
-    found = [part for part in (doubts(book), gaps(book)) if part is not None]
+    found = [part for part in (untrusted(report), gaps(report)) if part is not None]
     if not found:
         return None
     return _part("trust", "Trust and gaps", title, tag("div", *found, class_="two"))
 
 
-def _section(book: Report, section: Section, name: str) -> Part | None:
-    return _part(name, section.title, section.title, charts_of(book, section, name))
+def _section(report: Report, section: Section, name: str) -> Part | None:
+    return _part(name, section.title, section.title, charts_of(report, section, name))
 
 
-def charts_of(book: Report, section: Section, name: str) -> Markup | None:
+def charts_of(report: Report, section: Section, name: str) -> Markup | None:
     """The charts of a section that have numbers; None if none has."""
-    drawn = (chart_of(book, section, c, f"{name}-{i}") for i, c in enumerate(section.charts))
+    drawn = (chart_of(report, section, c, f"{name}-{i}") for i, c in enumerate(section.charts))
     return arranged([chart for chart in drawn if chart is not None])
 
 
@@ -179,9 +179,9 @@ class DrawnChart:
     figures: int
 
 
-def chart_of(book: Report, section: Section, chart: Chart, name: str) -> DrawnChart | None:
+def chart_of(report: Report, section: Section, chart: Chart, name: str) -> DrawnChart | None:
     """A chart of a section; None if it has no number."""
-    found = panels_of(book, section, chart)
+    found = panels_of(report, section, chart)
     if not found:
         return None
     return _drawn(found[0], [_figure(panel, f"{name}-{j}") for j, panel in enumerate(found)])
@@ -205,10 +205,10 @@ def arranged(charts: Sequence[DrawnChart]) -> Markup | None:
     return tag("div", *(chart.markup for chart in charts), class_=kind)
 
 
-def _rooflines(book: Report) -> Part | None:
+def _rooflines(report: Report) -> Part | None:
     drawn = [
         _drawn(panel := panel_of(each), (_figure(panel, f"roofline-{i}", each),))
-        for i, each in enumerate(book.rooflines)
+        for i, each in enumerate(report.rooflines)
     ]
     return _part("roofline", "Roofline", "Kernels under their roofs", arranged(drawn))
 
@@ -255,24 +255,24 @@ def _legend_item(panel: Panel, each: Line, places: int) -> Markup:
     return tag("li", marked, label, class_=f"k{each.colour}")
 
 
-def _worth(book: Report) -> Part | None:
-    findings = tag("ul", *(tag("li", words(f)) for f in book.findings), class_="plain")
-    tables = [verdict_table(g, f"verdicts-{i}") for i, g in enumerate(grouped(book.verdicts))]
-    counts = tag("p", f"{summary(book.verdicts)}.", class_="note")
-    found = findings if book.findings else None
+def _tuning_gain(report: Report) -> Part | None:
+    findings = tag("ul", *(tag("li", words(f)) for f in report.findings), class_="plain")
+    tables = [verdict_table(g, f"verdicts-{i}") for i, g in enumerate(grouped(report.verdicts))]
+    counts = tag("p", f"{summary(report.verdicts)}.", class_="note")
+    found = findings if report.findings else None
     compared = join(counts, *tables) if tables else None
-    if book.run.environments or book.run.request.commands:
-        title = verdicts_title(book.run)
+    if report.run.environments or report.run.request.commands:
+        title = verdicts_title(report.run)
         return _part("worth", title, title, compared, found)
     title = "What to change, and what it is worth"
     return _part("worth", "What settings are worth", title, found, compared)
 
 
-def _machine(book: Report) -> Part | None:
-    facts = book.run.facts
+def _machine(report: Report) -> Part | None:
+    facts = report.run.facts
     rows = [join(tag("dt", what), tag("dd", value)) for what, value in facts_rows(facts)]
-    if book.steps:
-        found = ", ".join(f"{s.label} at {_units.size(s.at)}" for s in book.steps)
+    if report.steps:
+        found = ", ".join(f"{s.label} at {_units.size(s.at)}" for s in report.steps)
         rows.append(join(tag("dt", "Steps that were measured"), tag("dd", found)))
     missing = [_missing(m) for m in facts.missing]
     caption = "What could not be found out"
@@ -288,7 +288,7 @@ def _missing(m: Missing) -> Markup:
     return tag("tr", *cells)
 
 
-def _footer(book: Report) -> Markup:
+def _footer(report: Report) -> Markup:
     return tag(
         "footer",
         tag(
@@ -298,5 +298,5 @@ def _footer(book: Report) -> Markup:
             "nominal one is what data sheets promise. A hollow mark or a triangle is a number that "
             "cannot be trusted, and its table says why. Intervals are 95 %.",
         ),
-        tag("p", f"Run {book.run.id}, FlowOS {book.run.version}."),
+        tag("p", f"Run {report.run.id}, FlowOS {report.run.version}."),
     )

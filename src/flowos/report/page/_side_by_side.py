@@ -75,7 +75,7 @@ def side_by_side_html(shown: SideBySide) -> str:
 
 
 def _title(shown: SideBySide) -> str:
-    return " and ".join(dict.fromkeys(run.book.run.facts.cpu_model for run in shown.runs))
+    return " and ".join(dict.fromkeys(run.report.run.facts.cpu_model for run in shown.runs))
 
 
 def _section(name: str, title: str, *content: Markup | None) -> Markup:
@@ -110,8 +110,8 @@ def _headline(shown: SideBySide, row: HeadlineRow, name: str) -> DrawnChart | No
         if cell.measured
     )
     section = Section(probe=row.probe, title=row.label, charts=(chart,))
-    book = Report(run=shown.runs[0].book.run, measurements=measured)
-    return chart_of(book, section, chart, name)
+    report = Report(run=shown.runs[0].report.run, measurements=measured)
+    return chart_of(report, section, chart, name)
 
 
 def _heading(cell: HeadlineCell) -> str:
@@ -142,10 +142,10 @@ def _runs(shown: SideBySide) -> Iterator[Markup]:
         tag(
             "tr",
             tag("th", run.label, scope="row"),
-            tag("td", f"{run.book.run.facts.cpu_model}, {machine_line(run.book.run.facts)}"),
-            tag("td", run.book.run.started),
-            tag("td", run.book.run.id),
-            tag("td", run.book.run.request.effort),
+            tag("td", f"{run.report.run.facts.cpu_model}, {machine_line(run.report.run.facts)}"),
+            tag("td", run.report.run.started),
+            tag("td", run.report.run.id),
+            tag("td", run.report.run.request.effort),
             tag("td", run.source or "the store"),
         )
         for run in shown.runs
@@ -162,7 +162,7 @@ def _runs(shown: SideBySide) -> Iterator[Markup]:
 
 def _charts(charts: Sequence[CombinedChart], name: str) -> Markup | None:
     drawn = (
-        chart_of(each.book, each.section, _with_rule(each.chart), f"{name}-{number}")
+        chart_of(each.report, each.section, _with_rule(each.chart), f"{name}-{number}")
         for number, each in enumerate(charts)
     )
     return arranged(list(filter(None, drawn)))

@@ -119,7 +119,7 @@ font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
 .card .big small{font-size:1.05rem;font-weight:500;letter-spacing:0;color:var(--muted)}
 .meter{height:8px;border-radius:4px;background:var(--track);overflow:hidden;margin:0 0 7px}
 .meter i{display:block;height:100%;background:var(--c0);border-radius:4px 0 0 4px}
-.doubt .meter i{background:var(--warn)}
+.untrusted .meter i{background:var(--warn)}
 .card p{margin:0;font-size:.88rem;line-height:1.45}
 .card p+p{margin-top:2px}
 .card .trust{margin-top:auto;padding-top:8px}

@@ -110,14 +110,14 @@ def _reason(why: Unmeasured) -> Iterator[Markup]:
 
 def _part(part: ShownPart, name: str) -> Markup:
     tables = [verdict_table(g, f"{name}-v{n}") for n, g in enumerate(grouped(part.verdicts))]
-    shown = charts_of(part.book, part.section, name)
+    shown = charts_of(part.report, part.section, name)
     if shown is None:
         rows = (
             tag("li", f"{case_text(m.case)}: {m.metric} {value_of(m)}")
-            for m in part.book.measurements
+            for m in part.report.measurements
         )
         shown = tag("ul", *rows, class_="plain")
-    settings = tables if part.book.run.environments else [_folded(tables)] if tables else []
+    settings = tables if part.report.run.environments else [_folded(tables)] if tables else []
     return join(shown, *settings)
 
 
@@ -158,9 +158,9 @@ def _cells(row: NumberRow) -> dict[str, str]:
 
 def _row(cells: list[str], columns: list[str], row: NumberRow) -> Markup:
     first, *rest = cells
-    doubted = row.ours is not None and not row.ours.trust.good
+    untrusted = row.ours is not None and not row.ours.trust.good
     kinds = {
-        "which of ours": "warn wrap" if doubted else "wrap",
+        "which of ours": "warn wrap" if untrusted else "wrap",
         "where it stands": "wrap",
         **dict.fromkeys(_NUMERIC, "n"),
     }
@@ -177,7 +177,7 @@ def _machines(report: SuiteReport) -> Markup:
         join(tag("dt", machine.name), tag("dd", f"{machine.hardware} ({machine.where})"))
         for machine in report.paper.machines
     ]
-    ours = {book.run.host: book.run.facts for book in report.books}
+    ours = {run_report.run.host: run_report.run.facts for run_report in report.reports}
     here = [
         join(
             tag("h3", f"Here: {host}, {machine_line(facts)}"),
@@ -201,5 +201,5 @@ def _facts(facts: Facts) -> Iterator[Markup]:
 
 
 def _runs(report: SuiteReport) -> Iterator[str]:
-    runs = "; ".join(f"{book.run.id}{where(book.run)}" for book in report.books)
+    runs = "; ".join(f"{run_report.run.id}{where(run_report.run)}" for run_report in report.reports)
     yield f"Suite {report.of}" + (f", runs {runs}." if runs else ", no run yet.")

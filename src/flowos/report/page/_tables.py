@@ -11,7 +11,7 @@ from flowos.report.page._markup import Markup, join, tag
 
 _NUMBERS = ("median", "middle half", "best", "count", "of measured ceiling", "of nominal", "trust")
 
-MOST_ROWS_OF_A_MATRIX = 600
+MAX_ROWS_OF_A_MATRIX = 600
 """More would make the page too large; their numbers stand in the matrix."""
 
 
@@ -53,7 +53,7 @@ def panel_table(panel: Panel, name: str) -> Markup:
     metrics = len({m.metric for m in panel.rows}) > 1
     names = [*axes, *(["metric"] if metrics else []), *_NUMBERS]
     caption = chart.title + (f", {panel.title}" if panel.title else "") + _constants(panel, axes)
-    if chart.kind == "matrix" and len(panel.rows) > MOST_ROWS_OF_A_MATRIX:
+    if chart.kind == "matrix" and len(panel.rows) > MAX_ROWS_OF_A_MATRIX:
         return tag("p", "Spread and trust of each number: see the CSV or JSON.", class_="note")
     rows = [_row(m, axes, metrics, panel.scale) for m in _sorted(panel.rows, chart.x)]
     count = f"The numbers: {len(rows)} row" + ("" if len(rows) == 1 else "s")

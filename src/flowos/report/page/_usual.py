@@ -13,13 +13,13 @@ _WIDTH, _HEIGHT, _EDGE = 150.0, 30.0, 5.0
 _STYLES = {"worse": "warn", "better": "good"}
 
 
-def places(book: Report) -> Markup | None:
+def places(report: Report) -> Markup | None:
     """None without enough other runs."""
-    if not book.places:
+    if not report.places:
         return None
-    note = tag("p", about(book), class_="note")
+    note = tag("p", about(report), class_="note")
     strips = "A strip is over time: each dot a run, this one larger; the band is the range."
-    rows = [_row(place) for place in book.places]
+    rows = [_row(place) for place in report.places]
     names = (*NAMES, "over time")
     table = scrolled(f"{TITLE} {strips}", names, rows, "usual-n", "comparison", numeric=NAMES[1:4])
     return join(note, table)
@@ -60,8 +60,8 @@ def _strip(place: NumberPlace) -> Markup:
 
 def _dot(place: NumberPlace, point: HistoryPoint, x: float, y: float) -> Markup:
     value = people(number(point.value, place.unit, place.metric))
-    doubt = "" if point.trusted else ", not trusted"
-    title = tag("title", f"{point.started[:16]}, {point.machine}: {value}{doubt}")
+    untrusted = "" if point.trusted else ", not trusted"
+    title = tag("title", f"{point.started[:16]}, {point.machine}: {value}{untrusted}")
     style = "dot" if point.trusted else "dot no"
     own = point == place.own
     circle = tag("circle", title, class_=style, cx=x, cy=y, r=4.0 if own else 2.5)

@@ -15,7 +15,7 @@ local({
     "logical", c("integer", "double"), c("double", "integer"),
     c("complex", "double", "integer"), "character"
   )
-  MOST_HERE <- 49152
+  MAX_HERE <- 49152
   CHUNK <- 2^16 # elements: writeBin copies what it takes, less than 2^31 bytes at once
 
   words <- commandArgs(TRUE)
@@ -58,7 +58,7 @@ local({
   answer <- function(status, numbers, values, codes) {
     bytes <- 0
     for (i in seq_along(values)) bytes <- bytes + bytes_of(values[[i]], codes[[i]])
-    apart <- bytes > MOST_HERE
+    apart <- bytes > MAX_HERE
     to <- answers
     if (apart) {
       to <- file(words[[3]], "r+b", raw = TRUE)
@@ -147,7 +147,7 @@ local({
   }
 
   # "", or why the result is not what the port takes.
-  misfit <- function(value, code, dims) {
+  incompatibility <- function(value, code, dims) {
     kind <- typeof(value)
     if (is.object(value)) return(paste("expected", NAMES[[code]], "without a class, given a", class(value)[[1]]))
     if (!(kind %in% TAKES[[code]])) return(paste0("expected ", NAMES[[code]], ", given ", kind))
@@ -189,7 +189,7 @@ local({
     for (i in seq_along(values)) {
       code <- wanted[[at]]
       axes <- wanted[[at + 1]]
-      why <- misfit(values[[i]], code, wanted[at + 1 + seq_len(axes)])
+      why <- incompatibility(values[[i]], code, wanted[at + 1 + seq_len(axes)])
       if (nzchar(why)) return(refuse(2, names[[i]], why))
       values[[i]] <- as_sent(values[[i]], code)
       codes[[i]] <- if (code == INTEGER && is.double(values[[i]])) DOUBLE else code

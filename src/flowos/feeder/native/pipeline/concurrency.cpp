@@ -16,10 +16,10 @@ constexpr std::uint32_t kMaxPatience = 64;
 }  // namespace
 
 Depth::Depth(const Limits& limits) : limits_(limits), held_(limits.start), tried_(limits.start) {
-  set_most(limits.most);
+  set_max(limits.most);
 }
 
-void Depth::set_most(std::uint32_t most) {
+void Depth::set_max(std::uint32_t most) {
   limits_.most = std::max(most, 1U);
   limits_.least = std::min(limits_.least, limits_.most);
 }

@@ -19,7 +19,7 @@ class Depth {
 
   std::uint32_t allowed() const { return tried_ < limits_.most ? tried_ : limits_.most; }
   // Another share of what the node may have in flight.
-  void set_most(std::uint32_t most);
+  void set_max(std::uint32_t most);
   // A read of so many bytes ended, at `now` seconds, when so many, it included, were in flight.
   void ended(double now, std::uint64_t bytes, std::uint32_t in_flight);
 

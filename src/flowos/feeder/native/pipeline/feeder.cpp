@@ -100,7 +100,7 @@ Feeder::Inside::Inside(const FeederSettings& given, std::shared_ptr<const Catalo
       source(source_limits(settings)),
       cached(cached_limits(decoder != nullptr)),
       max_threads(std::size_t{settings.max_in_flight} + cached_limits(true).most + kMaxElsewhere) {
-  if (cache) source.set_most(cache->part_of(settings.max_in_flight));
+  if (cache) source.set_max(cache->part_of(settings.max_in_flight));
   // What the catalog knows of sizes bounds the memory from the first batch on.
   constexpr std::uint64_t kLooks = 1024;
   const std::uint64_t step = std::max<std::uint64_t>(catalog->count() / kLooks, 1);

@@ -178,7 +178,7 @@ void Feeder::Inside::note_source_read(std::uint64_t bytes, Nanoseconds at) {
   const double now = seconds_of(at);
   if (cache && now - shared_at > kLookAgainSeconds) {
     shared_at = now;
-    source.set_most(cache->part_of(settings.max_in_flight));
+    source.set_max(cache->part_of(settings.max_in_flight));
   }
   const std::uint32_t before = source.allowed();
   source.ended(now, bytes, in_flight);

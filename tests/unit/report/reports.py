@@ -1,4 +1,4 @@
-"""What the tests of the report build their books from."""
+"""What the tests of the report build their reports from."""
 
 from dataclasses import replace
 from pathlib import PurePath
@@ -81,7 +81,7 @@ def bounded(m: Measurement, ceiling: float, of: str, kind: Kind = "measured") ->
     return replace(m, shares=(*m.shares, found))
 
 
-def doubted(m: Measurement, *marks: str) -> Measurement:
+def untrusted(m: Measurement, *marks: str) -> Measurement:
     return replace(m, trust=Trust(marks=marks))
 
 
@@ -99,9 +99,9 @@ BARS = Chart(title="Rates", kind="bars", x="workload", metrics=("iops",), series
 HOSTILE = '<script>alert("1")</script>|\n=1+1\x1b[31m\0`*_\ud800'
 
 
-def hostile(book: Report) -> Report:
+def hostile(report: Report) -> Report:
     """Every text from outside replaced by the worst that it could be."""
-    first = book.measurements[0]
+    first = report.measurements[0]
     odd = replace(
         first,
         case=Case("stream", (("threads", HOSTILE), ("stores", HOSTILE), (HOSTILE, HOSTILE))),
@@ -110,7 +110,13 @@ def hostile(book: Report) -> Report:
         low=float("-inf"),
         high=float("inf"),
     )
-    run = replace(book.run, host=HOSTILE, id=HOSTILE, facts=replace(book.run.facts, host=HOSTILE))
+    run = replace(
+        report.run, host=HOSTILE, id=HOSTILE, facts=replace(report.run.facts, host=HOSTILE)
+    )
     return replace(
-        book, run=run, measurements=(odd, *book.measurements[1:]), findings=(HOSTILE,), headlines=()
+        report,
+        run=run,
+        measurements=(odd, *report.measurements[1:]),
+        findings=(HOSTILE,),
+        headlines=(),
     )

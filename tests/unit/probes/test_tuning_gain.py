@@ -6,7 +6,7 @@ import pytest
 
 from flowos.model import Answer, Case, MachineState, Sample
 from flowos.plan import compare
-from flowos.probes._worth import Worth, _alike, in_words, worth
+from flowos.probes._tuning_gain import TuningGain, _alike, in_words, worth
 
 AXES = ("compiler", "flags", "stores")
 
@@ -56,11 +56,11 @@ def test_the_best_setting_is_found_and_each_of_its_settings_has_its_worth() -> N
 def test_a_case_that_cannot_be_told_from_the_best_is_named_beside_it() -> None:
     found = worth(sweep(FACTORIAL), "triad")
     assert found is not None
-    assert found.rivals == (case("gcc", "O3", "nt"),)
+    assert found.contenders == (case("gcc", "O3", "nt"),)
     assert "no measurable difference from it: stream compiler=gcc flags=O3 stores=nt" in in_words(
         found, "57 GB/s"
     )
-    more = in_words(replace(found, rivals=found.rivals * 3), "57 GB/s")
+    more = in_words(replace(found, contenders=found.contenders * 3), "57 GB/s")
     assert more[1:] == (
         "no measurable difference from it: stream compiler=gcc flags=O3 stores=nt and 2 more",
     )
@@ -90,7 +90,7 @@ def test_a_setting_measured_elsewhere_only_says_where() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "answer", "rival"),
+    ("low", "high", "answer", "contender"),
     [
         (1 / 1.25, 1.25, "inconclusive", True),
         (1 / 1.25 - 1e-9, 1.25, "inconclusive", False),
@@ -101,14 +101,14 @@ def test_a_setting_measured_elsewhere_only_says_where() -> None:
     ],
 )
 def test_a_rival_is_faster_or_within_the_margin(
-    low: float, high: float, answer: Answer, rival: bool
+    low: float, high: float, answer: Answer, contender: bool
 ) -> None:
     verdict = worth_of_two().settings[0]
     found = replace(verdict, low=low, high=high, margin=0.25, answer=answer)
-    assert _alike(found) is rival
+    assert _alike(found) is contender
 
 
-def worth_of_two() -> Worth:
+def worth_of_two() -> TuningGain:
     found = worth(sweep({("gcc", "O3", "nt"): 60e9, ("clang", "O3", "nt"): 50e9}), "triad")
     assert found is not None
     return found
@@ -155,7 +155,7 @@ def test_too_few_rounds_give_a_ratio_but_no_claim() -> None:
 def test_one_case_alone_is_the_best_and_no_setting_has_a_worth() -> None:
     found = worth(sweep({("gcc", "O3", "nt"): 60e9}), "triad")
     assert found is not None
-    assert (found.settings, found.rivals) == ((), ())
+    assert (found.settings, found.contenders) == ((), ())
     assert in_words(found, "90.1 GB/s") == (
         "best triad: 90.1 GB/s with compiler gcc, flags O3, stores nt",
     )

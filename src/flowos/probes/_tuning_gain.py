@@ -11,10 +11,10 @@ SETTING = "setting"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worth:
+class TuningGain:
     """The best case (see `_best`), and the effect of changing one setting of it.
 
-    rivals: other cases that do not differ from the best by more than `margin`.
+    contenders: other cases that do not differ from the best by more than `margin`.
     settings: a verdict of each other level of each axis against the best's level. Its `rest` is
     that of the best, or the nearest that was measured; if all else cannot be equal (a compiler with
     flags of its own), it is of that level's best case.
@@ -22,7 +22,7 @@ class Worth:
 
     metric: str
     best: Case
-    rivals: tuple[Case, ...]
+    contenders: tuple[Case, ...]
     settings: tuple[Verdict, ...]
 
 
@@ -31,7 +31,7 @@ def worth(
     metric: str,
     margin: float = EQUAL_MARGIN,
     limits: NoiseThresholds = NOISE_THRESHOLDS,
-) -> Worth | None:
+) -> TuningGain | None:
     """The result of a sweep over `metric`, a rate; None if it was not measured."""
     samples = [s for s in seen if s.metric == metric and s.values and min(s.values) > 0]
     if not samples:
@@ -45,10 +45,10 @@ def worth(
         )
         for axis in _varied(effects)
     }
-    return Worth(
+    return TuningGain(
         metric=metric,
         best=best,
-        rivals=tuple(c for c in effects if c.label in whole and _alike(whole[c.label])),
+        contenders=tuple(c for c in effects if c.label in whole and _alike(whole[c.label])),
         settings=tuple(
             _nearest(verdicts, best, level) or _stand_in(effects, whole, best, axis, level)
             for axis, verdicts in compared.items()
@@ -99,12 +99,12 @@ def _stand_in(
     return replace(whole[case.label], axis=axis, base=best.level(axis), other=level, rest=rest)
 
 
-def in_words(found: Worth, value: str) -> tuple[str, ...]:
+def in_words(found: TuningGain, value: str) -> tuple[str, ...]:
     """The best setting with its number, and cases that do not differ from it."""
     setting = ", ".join(f"{axis} {level}" for axis, level in found.best.levels)
     lines = [f"best {found.metric}: {value} with {setting}"]
-    if found.rivals:
-        first, *others = (rival.label for rival in found.rivals)
+    if found.contenders:
+        first, *others = (contender.label for contender in found.contenders)
         lines.append(
             f"no measurable difference from it: {first}"
             + (f" and {len(others)} more" if others else "")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from flowos.model import Reading
 
-SUSPECT = "suspect"
+SUSPICIOUS = "suspect"
 
 
 def suspected(readings: Iterable[Reading], reasons: Iterable[str]) -> tuple[Reading, ...]:
@@ -22,6 +22,6 @@ def crowded(readings: Sequence[Reading], threads: int) -> str:
 
 def _noted(reading: Reading, reasons: list[str]) -> Reading:
     before = dict(reading.notes)
-    earlier = [before.pop(SUSPECT)] if SUSPECT in before else []
-    notes = (*before.items(), (SUSPECT, "; ".join(dict.fromkeys((*earlier, *reasons)))))
+    earlier = [before.pop(SUSPICIOUS)] if SUSPICIOUS in before else []
+    notes = (*before.items(), (SUSPICIOUS, "; ".join(dict.fromkeys((*earlier, *reasons)))))
     return replace(reading, notes=notes)
