@@ -119,11 +119,10 @@ def slice_(  # noqa: PLR0913 - options, each by keyword
     fuse: "chains" of Python tasks run as one, or "none". on_stage: called as stages start and end.
     journal: a folder for results: killed programs go on. log: a file of JSON lines, one a task.
     progress: True, on a terminal, or a function. engines: of tasks by `either`. pool: of
-    flowos.toml, or "local". nodes: of it, 1 by default; (MIN, MAX): one more while work waits,
-    one less idle for idle_seconds (300). seconds: at most. lease_seconds: after this program, for
-    `attach`. gpus, memory_bytes, devices ({"fpga": 1}): of each node; else what tasks need.
-    topology: "pack", "switch", "spread". requeue: what a lost node ran. on_event: gets events.
-    Raises SliceRefused, EnvironmentRefused, WiringError, ValueRefused, SettingsError.
+    flowos.toml, or "local". nodes: of it, 1 by default; (MIN, MAX): one more while work waits, one
+    less idle for idle_seconds (300). seconds: at most. lease_seconds: after this program. gpus,
+    memory_bytes, devices ({"fpga": 1}): of each node. topology: "pack", "switch", "spread".
+    requeue: what a lost node ran. on_event: gets events. Raises FlowosError if it cannot be had.
 
     >>> with fo.slice(fo.kernels.sort(fo.flow_input("x", fo.array(fo.int64)))) as s:
     ...     s.run(np.array([3, 1, 2])), list(s.map([np.array([5, 4])]))
@@ -133,9 +132,8 @@ def slice_(  # noqa: PLR0913 - options, each by keyword
     found = _pool(pool, workers, flow, ask := _Asked(*held, address))
     how = SliceKeywords(cores=cores, folder=folder, fuse=fuse, journal=journal, log=log)
     how |= {"on_stage": on_stage, "progress": progress, "engines": engines}
-    return _new(
-        found, flow, ask, slice_options(found, env, workers, how), on_event, requeue=requeue
-    )
+    options = slice_options(found, env, workers, how)
+    return _new(found, flow, ask, options, on_event, requeue=requeue)
 
 
 def _new(
