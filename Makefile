@@ -52,6 +52,7 @@ check:  ## style, types, rooms, sizes, includes
 	$(PY)/python tools/circles.py
 	$(PY)/python tools/names.py
 	$(PY)/python tools/words.py
+	$(PY)/typos
 	$(PY)/clang-format --dry-run --Werror $(C_FILES)
 	$(PY)/python tools/tidy.py
 	$(PY)/python tools/sizes.py
@@ -94,7 +95,7 @@ image:  ## FlowOS as an image, made by FlowOS from the wheel of dist; as an ordi
 
 release:  ## VERSION=x.y.z: version, changelog, tag, sdist, wheels, checksums, SBOM; DRY=1 only says what
 	@$(if $(DRY),,tools/setup release)
-	python3 tools/release.py '$(VERSION)' $(if $(DRY),--dry-run)
+	python3 tools/release.py $(if $(DRY),--dry-run) -- "$$VERSION"
 
 clean:
 	rm -rf build dist .venv .mypy_cache .pytest_cache .ruff_cache

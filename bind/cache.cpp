@@ -102,6 +102,11 @@ void bind_cache(nb::module_& m) {
       .def("stolen", &Cache::stolen, "Claims taken over from dead processes.")
       .def("evicted_bytes", &Cache::evicted_bytes,
            "Bytes of other data sets that were removed to make room for this one.")
+      .def("replaced", &Cache::replaced,
+           "Samples of another list that were removed when this process attached.")
+      .def_static("evict_oldest", &Cache::evict_oldest, nb::arg("neighbours"), nb::arg("mine"),
+                  Unlocked(),
+                  "Removes the neighbour unused for longest; the bytes freed, 0 if there is none.")
       .def_static("state_of", of_folder<&Cache::state_of>, nb::arg("folder"), Unlocked(),
                   "Raises FeedError if there is no cache.")
       .def_static(

@@ -6,10 +6,11 @@ Each wrong line has to be refused, else its `ignore` is refused as unused. It ru
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
-from typing import assert_type
+from typing import Annotated, assert_type
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import NDArray
 
 import flowos as fo
 from flowos.engine import FlowSlice, HeldSlice, Slice
@@ -25,6 +26,19 @@ def scaled(x: fo.float64, by: fo.int64 = 2) -> fo.float64:
 @fo.task(retries=1, needs=fo.Needs(cores=1))
 def name_of(file: fo.File) -> fo.str_:
     return file.name
+
+
+@fo.task
+def doubled(
+    points: Annotated[NDArray[np.float64], fo.array(fo.float64, (None, 3))],
+) -> Annotated[NDArray[np.float64], fo.array(fo.float64, (None, 3))]:
+    return points * 2
+
+
+def arrays() -> list[object]:
+    port = fo.flow_input("points", fo.array(fo.float64, (None, 3)))
+    with fo.slice(fo.flow_output(doubled(port))) as s:
+        return s.run(np.ones((2, 3)))
 
 
 def flows() -> fo.Flow:

@@ -23,7 +23,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parents[1]
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _UNRELEASED = "## [Unreleased]\n"
-_VERSION = re.compile(r'(?m)^version = "(?P<version>[^"]*)"$')
+_VERSION = re.compile(r'(?m)^version[ \t]*=[ \t]*"[^"]*"')
 _NUMBERS = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}")
 
 
@@ -35,6 +35,8 @@ def check(version: str, before: str, tags: str, changes: str, changelog: str) ->
     """Raises ReleaseError for what a release must not be made of. changes: of `git status`."""
     if not _NUMBERS.fullmatch(version):
         raise ReleaseError(f"VERSION={version}: expected three numbers, as 0.2.0")
+    if not _NUMBERS.fullmatch(before):
+        raise ReleaseError(f"pyproject.toml: version {before}: expected three numbers, as 0.1.0")
     if f"v{version}" in tags.split():
         raise ReleaseError(f"VERSION={version}: there is a tag v{version}")
     for other, where in ((last_of(tags), "the last tag"), (before, "pyproject.toml")):
@@ -42,7 +44,7 @@ def check(version: str, before: str, tags: str, changes: str, changelog: str) ->
             raise ReleaseError(f"VERSION={version}: older than {other} of {where}")
     if changes:
         raise ReleaseError(f"not committed: {', '.join(changes.split(chr(10)))}")
-    if not noted(changelog):
+    if all(not line or line.startswith("#") for line in noted(changelog).splitlines()):
         raise ReleaseError("CHANGELOG.md: nothing is noted below [Unreleased]")
 
 
@@ -63,8 +65,13 @@ def noted(changelog: str) -> str:
 
 
 def with_version(pyproject: str, version: str) -> str:
-    """The one place that has it."""
-    return _VERSION.sub(f'version = "{version}"', pyproject, count=1)
+    """The one place that has it. Raises ReleaseError if that is no line of its own."""
+    after = _VERSION.sub(f'version = "{version}"', pyproject, count=1)
+    if tomllib.loads(after)["project"]["version"] != version:
+        raise ReleaseError(
+            'pyproject.toml: expected a line as version = "0.1.0", of [project] first'
+        )
+    return after
 
 
 def dated(changelog: str, version: str, day: str) -> str:
@@ -91,6 +98,7 @@ def release(version: str, *, dry: bool, folder: Path = HERE) -> Path:
     before = tomllib.loads((folder / "pyproject.toml").read_text())["project"]["version"]
     changes, tags = git(folder, "status", "--porcelain"), git(folder, "tag", "--list")
     check(version, before, tags, changes, (folder / "CHANGELOG.md").read_text())
+    _check_place(folder)
     with _alone(folder) as work:
         clone = work / "flowos"
         git(folder, "clone", "--quiet", "--no-tags", str(folder), str(clone))
@@ -100,6 +108,18 @@ def release(version: str, *, dry: bool, folder: Path = HERE) -> Path:
             return clone / "dist"
         _build(clone, folder, version)
         return take(clone, version, folder)
+
+
+def _check_place(folder: Path) -> None:
+    """Raises ReleaseError for where neither commit nor files could come."""
+    branch = ("git", "symbolic-ref", "--quiet", "HEAD")
+    if subprocess.run(branch, cwd=folder, capture_output=True).returncode:
+        raise ReleaseError("no branch is checked out, so the commit would be on none: git switch")
+    dist = folder / "dist"
+    if dist.exists() and not dist.is_dir():
+        raise ReleaseError(f"{dist}: it is no folder: move it away")
+    if not os.access(dist if dist.exists() else folder, os.W_OK | os.X_OK):
+        raise ReleaseError(f"{dist}: it cannot be written")
 
 
 @contextmanager

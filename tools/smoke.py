@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from importlib.metadata import files
 from pathlib import Path
 
 import numpy
@@ -36,6 +37,10 @@ def main() -> None:
     assert "pools" in said("config", "--all")
     said("exec", "--", sys.executable, "-c", "pass")
     assert (Path(sysconfig.get_path("data")) / "share/man/man1/flowos-measure.1").exists()
+    inside = [str(path) for path in files("flowos-hpc") or ()]
+    copied = any(".libs/libjpeg-" in path for path in inside)
+    assert copied == any(path.endswith("licenses/libjpeg-turbo.txt") for path in inside), inside
+    assert not any("feeder/native/" in path for path in inside), inside
     flow = fo.flow_output(add(fo.flow_input("a", fo.int64), fo.flow_input("b", fo.int64)))
     for workers in ("thread", "process"):
         with fo.slice(flow, workers=workers) as s:

@@ -1,7 +1,8 @@
 """Finds words that docstrings, comments and documents may not use; then exit 1.
 
 `python tools/words.py`. Prose is plain English in the field's words, as NumPy, httpx and SciPy
-write it. CLEAN lists the folders that are checked.
+write it: docstrings, comments, documents, and texts of several words in the package, which are its
+help and messages. CLEAN lists the folders that are checked; ADR 77 says which words are not.
 """
 
 import ast
@@ -10,12 +11,14 @@ import re
 import sys
 import tokenize
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 CLEAN = (
     "src/flowos",
     "benchmarks",
     "bind",
+    "examples",
     "docs/*.md",
     "docs/*.py",
     "docs/adr",
@@ -26,10 +29,10 @@ CLEAN = (
     "docs/tutorials",
     "tests",
     "tools",
-    "ARCHITECTURE.md",
-    "README.md",
+    "*.md",
 )
 SUFFIXES = {".py", ".c", ".h", ".cpp", ".md"}
+PACKAGE = Path("src")
 
 INSTEAD = {
     r"told|tells": "says, shows, distinguishes, decided",
@@ -46,20 +49,49 @@ INSTEAD = {
 WORDS = {
     re.compile(rf"\b(?:{pattern})(?!\w)", re.IGNORECASE): say for pattern, say in INSTEAD.items()
 }
+RAISES = re.compile(r"\bRaises\b(?:[^.]|\.(?=\w))*")
+CONDITION = re.compile(r"\b(?:if|unless|for|of|as|where|when|once)\b", re.IGNORECASE)
 CODE = re.compile(r"``?[^`]*``?")
 CPP_COMMENT = re.compile(r"(?<!:)//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 Line = tuple[int, str]
 
 
+@lru_cache(maxsize=1)
+def parsed(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
 def python_prose(text: str) -> Iterator[Line]:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
-    for node in ast.walk(ast.parse(text)):
+    for line, docstring in docstrings(parsed(text)):
+        yield from enumerate(docstring.splitlines(), line)
+
+
+def docstrings(tree: ast.Module) -> Iterator[Line]:
+    for node in ast.walk(tree):
         value = node.value if isinstance(node, ast.Expr) else None
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
-            yield from enumerate(value.value.splitlines(), value.lineno)
+            yield value.lineno, value.value
+
+
+def messages(text: str) -> Iterator[Line]:
+    """Texts of several words that are no docstrings: help, and what is printed or raised."""
+    documented = set(docstrings(parsed(text)))
+    for node in (each for each in ast.walk(parsed(text)) if isinstance(each, ast.Constant)):
+        value = node.value if isinstance(node.value, str) else ""
+        if " " in value and (node.lineno, value) not in documented:
+            yield node.lineno, " ".join(value.split())
+
+
+def bare_raises(text: str) -> Iterator[Line]:
+    """Sentences of docstrings that say what is raised, and not when."""
+    for line, docstring in docstrings(parsed(text)):
+        for found in RAISES.finditer(docstring):
+            if not CONDITION.search(found[0].partition(" ")[2]):
+                yield line + docstring.count("\n", 0, found.start()), " ".join(found[0].split())
 
 
 def cpp_prose(text: str) -> Iterator[Line]:
@@ -75,11 +107,13 @@ def prose_of(file: Path) -> Iterator[Line]:
     return enumerate(text.splitlines(), 1) if file.suffix == ".md" else cpp_prose(text)
 
 
-def complaints(line: str) -> Iterator[str]:
+def complaints(line: str, *, names_people: bool = False) -> Iterator[str]:
+    """names_people: `who` is said of them."""
     plain = CODE.sub("", line)
     for word, say in WORDS.items():
         for found in word.finditer(plain):
-            yield f'"{found[0]}": {say}'
+            if not (names_people and found[0] == "who"):
+                yield f'"{found[0]}": {say}'
 
 
 def files() -> Iterator[Path]:
@@ -89,13 +123,19 @@ def files() -> Iterator[Path]:
             yield from (file for file in found if file.suffix in SUFFIXES)
 
 
+def found_in(file: Path) -> Iterator[str]:
+    for number, line in prose_of(file):
+        yield from (f"{file}:{number}: {complaint}" for complaint in complaints(line))
+    if file.suffix == ".py" and file.is_relative_to(PACKAGE):
+        text = file.read_text()
+        for number, line in messages(text):
+            found = complaints(line, names_people=True)
+            yield from (f"{file}:{number}: {complaint}" for complaint in found)
+        yield from (f'{file}:{number}: "{line}": say when' for number, line in bare_raises(text))
+
+
 def main() -> int:
-    found = [
-        f"{file}:{number}: {complaint}"
-        for file in files()
-        for number, line in prose_of(file)
-        for complaint in complaints(line)
-    ]
+    found = [line for file in files() for line in found_in(file)]
     print(*found, sep="\n", end="\n" if found else "", file=sys.stderr)
     return 1 if found else 0
 

@@ -88,6 +88,10 @@ __all__ = sorted(_FACE)
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("flowos-hpc")
     place = _FACE.get(name)
     if place is None:
         raise AttributeError(f"module 'flowos' has no attribute {name!r}")
@@ -98,4 +102,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_FACE})
+    own = (name for name in globals() if name.startswith("__"))
+    return sorted({*own, *_FACE, "__version__"})

@@ -83,3 +83,4 @@ def array(
 slice = _slice
 
 __all__: Sequence[str]
+__version__: str

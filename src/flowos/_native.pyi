@@ -67,6 +67,13 @@ class Cache:
     def evicted_bytes(self) -> int:
         """Bytes of other data sets that were removed to make room for this one."""
 
+    def replaced(self) -> int:
+        """Samples of another list that were removed when this process attached."""
+
+    @staticmethod
+    def evict_oldest(neighbours: str, mine: str) -> int:
+        """Removes the neighbour unused for longest; the bytes freed, 0 if there is none."""
+
     @staticmethod
     def state_of(folder: str | os.PathLike) -> CacheState:
         """Raises FeedError if there is no cache."""

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,38 +31,31 @@ from tests.cluster.on_nodes import (  # noqa: F401 - tests that are collected he
 )
 from tests.cluster.tasks import in_job_of_grid
 from tests.cluster.test_slurm_gangs import MPIS, NO_SHARED_MEMORY, gang, lines, programs_in
-from tests.contract.test_providers import (  # noqa: F401 - tests that are collected here too
+from tests.contract.test_providers import (  # noqa: F401 - `held` is a fixture
     DOUBLE,
     Heard,
     flow_of,
     held,
     on,
-    test_a_lease_ends_with_an_event_and_gives_all_back,
-    test_a_node_tells_what_it_has_and_runs_flows,
-    test_a_refused_resize_leaves_what_is_held_as_it_was,
-    test_a_slice_is_resized_while_it_runs,
-    test_an_error_among_the_items_of_a_map_comes_in_its_place,
-    test_as_many_nodes_are_held_as_were_asked_for,
-    test_each_slice_has_an_id_of_its_own,
-    test_freeing_twice_is_once,
-    test_items_of_a_map_go_to_the_node_that_has_room,
-    test_no_event_comes_after_it_was_freed,
-    test_nodes_that_lack_what_is_asked_of_each_are_refused,
-    test_runs_go_to_all_nodes,
-    test_several_flows_run_on_one_slice,
-    test_the_items_of_a_map_begin_on_all_nodes_at_once,
-    test_the_pool_says_what_nodes_it_has,
-    test_what_a_pool_can_never_give_is_refused_at_once,
-    test_what_ends_with_this_program_is_not_leased,
-    test_what_is_held_is_found_by_its_id,
-    test_what_is_left_and_has_no_lease_is_freed,
-    test_what_runs_when_a_slice_is_freed_raises,
-    test_what_runs_when_the_lease_ends_raises,
-    test_what_was_freed_cannot_be_resized,
-    test_what_was_freed_or_never_was_is_lost_with_a_reason,
+    promises,
 )
 from tests.waiting import PATIENCE_SECONDS, comes
 
+globals().update(
+    promises(
+        but={
+            "test_tasks_that_run_flows_on_full_nodes_go_on": (
+                "its task has the slice itself, which a worker process on a node cannot"
+            ),
+            "test_resizing_keeps_the_id_and_the_nodes_that_stay": (
+                "nodes of one job are given back together: see the test of it below"
+            ),
+            "test_who_asks_for_more_than_is_free_waits_and_hears_why": (
+                "the queue has slots for a dozen slices at once: see test_grid_allocation"
+            ),
+        }
+    )
+)
 SHARED = Path(os.environ.get("GRID_SHARED", "/nonexistent"))
 _pools = itertools.count()
 
@@ -80,6 +74,11 @@ def pool() -> Pool:
 @pytest.fixture
 def provider() -> Provider:
     return provider_of(pool())
+
+
+@pytest.fixture
+def limited() -> Provider:
+    return provider_of(replace(pool(), max_seconds=50))
 
 
 @pytest.fixture

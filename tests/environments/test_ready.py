@@ -173,6 +173,7 @@ def test_what_is_no_whole_image_is_refused_in_a_line(images: Images, tmp_path: P
         "short": (b"hsqs", "cut off"),
         "text": (b"#!/bin/sh\n" * 1000, "neither a folder nor"),
         "empty": (b"", "neither a folder nor"),
+        "zeros": (bytes(20480), "neither a folder nor"),
         "archive": (archive[: len(archive) // 2], "archive"),
     }
     for name, (content, words) in cases.items():

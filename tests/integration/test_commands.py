@@ -81,7 +81,7 @@ def test_two_runs_are_compared_by_probe_and_the_exit_code_is_the_answer(
     only = json.loads(compared(flowos, runs, "--only", "clock", "--json").stdout)
     assert only["verdicts"] == [v for v in told["verdicts"] if v["probe"] == "clock"]
     shown = compared(flowos, runs, "--all").stdout
-    assert f"run {runs[1]} beside {runs[0]}, within 5" in shown
+    assert f"run {runs[1]} next to {runs[0]}, within 5" in shown
     assert max(map(len, shown.splitlines())) <= 100
     assert "--only gemm: what can be compared is of clock, flops" in (
         flowos("compare", *runs, "--only", "gemm", code=2).stderr

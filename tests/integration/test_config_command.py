@@ -2,11 +2,15 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from flowos.model import SettingsError, _settings_layers
+from flowos.operations import settings, settings_file
 
 FLOWOS = Path(sys.executable).with_name("flowos")
 
@@ -40,6 +44,52 @@ def test_each_value_has_the_place_that_it_comes_from(home: Path) -> None:
     }
     assert done.stdout.startswith(f"# flowos.toml and {own}\n")
     assert done.stderr == "flowos config: FLOWOS_POOLS_HPX_NODES: no table and key has this name\n"
+
+
+def test_a_misspelt_table_of_a_variable_is_named(home: Path) -> None:
+    assert tuple(sorted(_settings_layers.TABLES)) == settings._TABLES
+    done = flowos(home, "config", FLOWOS_POLS_LOCAL_CORES="1", FLOWOS_DEVICES_DIR="/dev")
+    assert done.stderr == "flowos config: FLOWOS_POLS_LOCAL_CORES: no table and key has this name\n"
+
+
+def test_the_page_writes_defaults_as_toml_does() -> None:
+    page = settings.settings_page()
+    assert '| `size` | `""` |' in page
+    assert "| `spot` | `false` |" in page
+    assert not re.search(r"\| ``? \||`False`|`True`", page)
+
+
+def test_dev_null_is_no_file(home: Path) -> None:
+    done = flowos(home, "config", FLOWOS_CONFIG="/dev/null")
+    assert (done.stdout, done.stderr) == ("# no flowos.toml\n", "")
+
+
+def test_a_folder_of_settings_that_cannot_be_entered_is_an_error(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_: Path) -> os.stat_result:
+        raise PermissionError(13, "Permission denied")  # root is refused nothing
+
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+    monkeypatch.delenv("FLOWOS_CONFIG", raising=False)
+    monkeypatch.setattr(Path, "lstat", refused)
+    own = home / "config/flowos/flowos.toml"
+    with pytest.raises(SettingsError, match=f"^{own}: cannot be read: Permission denied$"):
+        settings_file.settings_files()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "another"))
+    monkeypatch.chdir(home / "config")
+    assert settings_file._is_there(home / "another/flowos/flowos.toml") is False
+
+
+def test_set_has_its_place_before_the_command(home: Path) -> None:
+    assert flowos(home, "config", "--set", "a=1").stderr == (
+        "flowos config: error: unrecognized arguments: --set a=1; it goes before the command: "
+        "flowos --set KEY=VALUE config; see flowos config --help\n"
+    )
+    assert flowos(home, "--st", "a=1", "list").stderr == (
+        "flowos: error: unrecognized arguments: --st; did you mean '--set'? See flowos --help\n"
+    )
+    assert flowos(home, "help", "help").stdout == flowos(home, "--help").stdout
 
 
 def test_as_json_and_with_defaults(home: Path) -> None:

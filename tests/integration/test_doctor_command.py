@@ -60,6 +60,26 @@ def test_without_a_compiler_the_exit_code_is_1_and_the_command_that_mends_it_is_
     assert "gcc" in out
 
 
+def test_a_home_that_cannot_be_written_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/dev/null")  # root may write the others
+    for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert main(["doctor", "--json"]) == 1
+    (cache,) = (
+        check
+        for check in json.loads(capsys.readouterr().out)["checks"]
+        if check["name"] == "cache folder"
+    )
+    assert cache["says"] == (
+        "/dev/null/.cache/flowos cannot be written: no program that measures can be compiled"
+    )
+    assert "XDG_CACHE_HOME" in cache["remedy"]
+    assert main(["list"]) == 0
+    assert capsys.readouterr().out.startswith("no run is kept yet")
+
+
 def test_a_scratch_folder_that_is_not_there_is_one_clear_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -94,3 +94,20 @@ def test_a_report_folder_that_is_lost_meanwhile_is_not_exit_0_and_costs_no_numbe
     assert "the report cannot be written to page (File exists)" in said
     (listed,) = json.loads(flowos("list", "--json").stdout)
     assert json.loads(out)["report"]["run"]["id"] == listed["id"]
+
+
+def test_a_cache_on_a_full_disk_gives_its_room_to_the_data_set_that_comes_next(
+    on_30_megabytes: Callable[[str], subprocess.CompletedProcess[str]],
+) -> None:
+    done = on_30_megabytes(
+        "mkdir old new; head -c 100000 /dev/urandom >old/a; head -c 100000 /dev/urandom >new/a\n"
+        "flowos feed warm old --cache c --min-free 1 || exit 91\n"
+        "cat /dev/zero >fill 2>/dev/null\n"
+        "flowos feed warm new --cache c --min-free 1 || exit 92\n"
+        "cat /dev/zero >>fill 2>/dev/null\n"
+        "flowos feed warm old --cache empty --min-free 1 && exit 93\n"
+        '[ -z "$(ls -A empty)" ] || exit 94'
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("1 of 1 samples are cached") == 2
+    assert "No space left on device" in done.stderr

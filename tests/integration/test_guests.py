@@ -238,6 +238,6 @@ def test_what_a_notebook_would_start_is_shown() -> None:
     assert (plain["pool"], plain["nodes"]) == ("local", 1)
     assert "--ServerApp.ip=ADDRESS" in plain["command"]
     refused = flowos("--dry-run", "--pool", "nope")
-    assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
     assert "no pool 'nope'" in refused.stderr
     assert "no pool 'nope'" in flowos("--pool", "nope").stderr

@@ -316,6 +316,19 @@ def test_a_ceiling_that_takes_too_long_leaves_the_step_as_it_is(
     }
 
 
+def test_a_comparison_without_time_for_a_round_says_how_much_it_needs(
+    measured: Callable[..., Measured],
+) -> None:
+    block = group("a", bare=always(1), one=always(1))
+    block.design = replace(block.design, seconds=dict.fromkeys(block.design.cases, 28.0))
+    done = measured(block, seconds=59.6)
+    assert not done.samples
+    (why,) = set(done.session.unmeasured.values())
+    words = "its first round needs about 112 s, and 60 s were left"
+    assert why.reason == f"it had too little time: {words}"
+    assert why.remedy == "give more time, as in `flowos measure --minutes 9 --scratch /tmp`"
+
+
 def test_a_program_that_takes_far_longer_than_estimated_is_stopped_where_others_need_the_time(
     measured: Callable[..., Measured],
 ) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from flowos.cli import main
+from flowos.cli._commands import COMMANDS
 from flowos.report import read_json
 from tests.integration.test_report_command import PROBES, RECORDED, as_run, stored
 
@@ -104,3 +105,22 @@ def test_caches_are_listed_in_lines_of_the_terminal(tmp_path: Path) -> None:
         filled += on_terminal(60, "feed", *words, cache)
     assert len(filled) > 4
     assert wider(filled, 60) == []
+    listed = on_terminal(60, "feed", "ls", "--cache", cache)
+    assert [line for line in listed if line.startswith("SAMPLES")] == ["SAMPLES    1/1"]
+    assert [line for line in listed if line.startswith("IN USE")] == ["IN USE BY  -"]
+
+
+def test_descriptions_of_commands_are_broken_too() -> None:
+    for command in COMMANDS:
+        lines = on_terminal(60, command, "--help")
+        described = lines[lines.index("") + 1 :]
+        assert described[0]
+        assert not wider(described[: described.index("")], 58), command
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("config", "--all"), ("device", "list"), ("cloud", "sizes"), ("image", "ls"), ("slice", "ls")],
+)
+def test_lists_are_broken_too(words: tuple[str, ...]) -> None:
+    assert not wider(on_terminal(60, *words), 60)

@@ -110,6 +110,20 @@ def test_several_flows_run_on_a_slice_without_one() -> None:
             s.run(3, 1, 2)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("nodes", [1, (0, 1)])
+def test_ports_are_run_on_a_slice_without_a_flow_and_made_ready_once(nodes: int) -> None:
+    Path("flowos.toml").write_text("pools.ports = {kind = 'fake', nodes = 1}")
+    total, more = add(X, Y), add(add(X, Y), 1)
+    with fo.slice(pool="ports", nodes=nodes) as s:
+        assert s.run(total, 1, 2) == s.run(total, x=1, y=2) == [3]
+        assert s.run([total, more], 1, 2) == s.submit((total, more), 1, 2).result() == [3, 4]
+        assert list(s.map(more, [(1, 2), (3, 4)])) == [[4], [8]]
+        assert len(s._slices.all()) == 3
+        for given in (3, [], [total, 3], "ab"):
+            with pytest.raises(fo.WiringError, match=r"is a flow, not .* or give its ports"):
+                s.map(given, [(1, 2)])  # type: ignore[arg-type]
+
+
 def test_a_slice_inside_a_task_of_a_slice_does_not_hang() -> None:
     @fo.task
     def outer(x: fo.int64) -> fo.int64:

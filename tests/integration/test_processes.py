@@ -97,6 +97,13 @@ def test_a_program_that_runs_is_shown_and_one_that_was_killed_is_lost(home: Home
     (process,) = home.ps()
     assert process["state"] == "lost"
     assert list(home.records.iterdir()) == []
+    shown = home.flowos("show", process["id"]).stdout
+    assert "  killed   runs not known  " in shown
+    assert f", killed after {process['ended']}\n" in shown
+    assert "cpu time and memory not known" in shown
+    assert " s of cpu" not in shown
+    assert "1 slice  runs not known  held a time that is not known\n" in shown
+    assert "  killed   runs not known  " in home.flowos("ps").stdout
 
 
 @pytest.mark.parametrize("end", ["raise KeyError('x')", "raise KeyboardInterrupt", "sys.exit(3)"])

@@ -109,6 +109,26 @@ def test_runs_that_ended_by_themselves_with_numbers_of_their_probe_count(
     assert found(url) == {"mpi": "whole", "fio": "short"}
 
 
+def test_runs_that_measured_a_probe_together_count_until_one_had_all_its_cases(
+    url: str, keep: Keep
+) -> None:
+    def part(id_: str, *measured: str, ended_early: str = "") -> Run:
+        run = run_of(id_, "mpi", ended_early=ended_early)
+        step = SuiteStep(of="s-1", suite="abci", probe="mpi", measured=measured)
+        return replace(run, request=replace(run.request, suite=step))
+
+    keep(part("before it began anew"), "mpi")
+    keep(part("first"), "mpi")
+    keep(part("stopped", "a", ended_early="it was interrupted"), "mpi")
+    keep(part("second", "a"), "mpi")
+    keep(part("too short", "a", "b"), "clock")
+    keep(part("third", "a", "b"), "mpi")
+    before = begun("abci", ASKED, FACTS, url)
+    assert before is not None
+    assert before.reports["mpi"].run.id == "third"
+    assert [each.run.id for each in before.earlier["mpi"]] == ["first", "second"]
+
+
 def test_the_suite_that_was_begun_last_goes_on_and_its_newest_run_counts(
     url: str, keep: Keep
 ) -> None:

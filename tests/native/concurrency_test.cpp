@@ -69,7 +69,7 @@ Outcome simulate(Depth& depth, const Store& store, int reads, double think_secon
 }
 
 Outcome run(const Store& store, int reads, std::uint32_t most = 256) {
-  Depth depth({.least = 8, .start = 32, .most = most});
+  Depth depth({.min = 8, .start = 32, .max = most});
   const Outcome outcome = simulate(depth, store, reads);
   std::cout << store.round_trip_seconds * 1e3 << " ms " << store.bytes_per_second * 8e-9
             << " Gbit/s: " << outcome.share << " of the link, depth " << outcome.depth
@@ -82,7 +82,7 @@ struct Reader {
   Depth depth;
   double now = 0.0;
 
-  explicit Reader(std::uint32_t start = 32) : depth({.least = 2, .start = start, .most = 256}) {}
+  explicit Reader(std::uint32_t start = 32) : depth({.min = 2, .start = start, .max = 256}) {}
 
   void end(std::uint32_t reads, std::uint64_t bytes, double seconds = 1e-3) {
     for (std::uint32_t read = 0; read < reads; ++read) {
@@ -161,7 +161,7 @@ void twice_what_fills_the_link_stays_in_flight() {
 
 void the_most_is_never_passed() {
   CHECK(run({.050, 10e9}, 20000, 48).deepest <= 48);
-  Depth depth({.least = 8, .start = 32, .most = 256});
+  Depth depth({.min = 8, .start = 32, .max = 256});
   depth.set_max(5);
   CHECK(depth.allowed() == 5);
   simulate(depth, {.050, 10e9}, 5000);
@@ -173,20 +173,20 @@ void the_most_is_never_passed() {
 }
 
 void a_reader_that_is_held_up_elsewhere_tells_nothing() {
-  Depth depth({.least = 8, .start = 32, .most = 256});
+  Depth depth({.min = 8, .start = 32, .max = 256});
   const Outcome outcome = simulate(depth, {.001, 10e9}, 20000, .001);
   CHECK(outcome.deepest == 32);
   CHECK(outcome.depth == 32);
 }
 
 void few_threads_stay_few_where_more_do_not_help() {
-  Depth depth({.least = 2, .start = 2, .most = 32});
+  Depth depth({.min = 2, .start = 2, .max = 32});
   const Outcome outcome = simulate(depth, {.000002, 10e9}, 200000);
   CHECK(outcome.depth <= 4);
 }
 
 void a_link_that_becomes_longer_is_followed() {
-  Depth depth({.least = 8, .start = 32, .most = 256});
+  Depth depth({.min = 8, .start = 32, .max = 256});
   simulate(depth, {.0005, 125e6}, 20000);
   const std::uint32_t before = depth.allowed();
   CHECK(before < 32);

@@ -1,6 +1,8 @@
 """What the documents name is there: every file, by its path or the end of it."""
 
 import re
+import runpy
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -33,3 +35,38 @@ def test_decisions_are_numbered_one_after_the_other() -> None:
     numbers = [int(file.name[:4]) for file in files]
     assert numbers == list(range(1, len(files) + 1))
     assert [int(file.read_text().split(".")[0].lstrip("# ")) for file in files] == numbers
+
+
+ARCHITECTURE = (HERE / "ARCHITECTURE.md").read_text()
+PACKAGE = HERE / "src/flowos"
+NATIVE = runpy.run_path(str(HERE / "tools/includes.py"))["ORDERS"]
+CONTRACTS = tomllib.loads((HERE / "pyproject.toml").read_text())["tool"]["importlinter"][
+    "contracts"
+]
+LAYERS = {c["containers"][0]: c["layers"] for c in CONTRACTS if c["type"] == "layers"}
+
+
+TITLES = {"src/flowos": "## Rooms\n", "src/flowos/engine": "## Folders of the engine\n"}
+TITLES |= {room: f"`{room[11:]}/`: " for room in NATIVE}
+OTHERS = {"bind", "tests", "benchmarks", "tools", "packaging"}
+"""Next to `src`."""
+
+
+@pytest.mark.parametrize("parent", TITLES)
+def test_the_table_of_folders_has_a_row_for_each(parent: str) -> None:
+    table = ARCHITECTURE.split(TITLES[parent])[1].split("| --- | --- |\n")[1].split("\n\n")[0]
+    files = (path for path in (HERE / parent).glob("*/*.*") if path.suffix != ".pyc")
+    rows = re.findall(r"^\| `(\w+)/`", table, re.M)
+    assert sorted({*rows} - OTHERS) == sorted({file.parent.name for file in files})
+    assert len(rows) == len({*rows})
+
+
+@pytest.mark.parametrize("container", LAYERS)
+def test_the_order_of_imports_is_that_of_the_contract(container: str) -> None:
+    layers = [[m for m in layer.split(" | ") if m[0] != "_"] for layer in LAYERS[container]]
+    assert f"`{' > '.join(' | '.join(layer) for layer in layers if layer)}`" in ARCHITECTURE
+
+
+@pytest.mark.parametrize("room", NATIVE)
+def test_the_order_of_includes_is_that_of_the_gate(room: str) -> None:
+    assert f"`{room[11:]}/`: `{NATIVE[room]}`\n" in ARCHITECTURE

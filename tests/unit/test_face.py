@@ -5,8 +5,10 @@ import inspect
 import subprocess
 import sys
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import flowos as fo
@@ -66,9 +68,16 @@ def test_type_checkers_see_the_same_values() -> None:
 def test_what_a_typed_program_does_it_does(tmp_path: Path) -> None:
     flow = typed_program.flows()
     typed_program.slices(flow)
+    assert np.array(typed_program.arrays()[0]).tolist() == [[2.0] * 3] * 2
     typed_program.feeds(tmp_path)
     typed_program.solves()
     assert FACE.with_name("py.typed").exists()
+
+
+def test_dir_shows_what_is_public_and_the_version() -> None:
+    assert fo.__version__ == version("flowos-hpc")
+    assert "__version__" in dir(fo)
+    assert [name for name in dir(fo) if not name.startswith("__")] == fo.__all__
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -12,7 +12,7 @@ from flowos.cli._feed_options import as_options
             "x.bin: say what is in it, as dtype='uint16', length=1024",
             "x.bin: say what is in it, as --dtype uint16, --length 1024",
         ),
-        ("of which dtype= and length= tell", "of which --dtype and --length tell"),
+        ("of which dtype= and length= say", "of which --dtype and --length say"),
         ("label_column=7; expected a name", "--label-column 7; expected a name"),
         (
             "say which, as extensions=['jpg', 'png'], or extensions='all'",

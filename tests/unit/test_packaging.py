@@ -30,6 +30,25 @@ def test_the_recipe_of_conda_does() -> None:
     assert recipe["package"]["name"] == PROJECT["project"]["name"]
 
 
+def test_the_package_of_spack_has_the_names_that_spack_looks_for() -> None:
+    """Spack itself is not to be had by pip, so that nothing else of it is checked."""
+    (package,) = (HERE / "packaging/spack").glob("*/package.py")
+    tree = ast.parse(package.read_text())
+    (found,) = (node for node in tree.body if isinstance(node, ast.ClassDef))
+    assert found.name == "".join(map(str.capitalize, package.parent.name.split("_")))
+    assert ast.get_docstring(found)
+    calls = [node for node in ast.walk(found) if isinstance(node, ast.Call)]
+    named = [(ast.unparse(call.func), call) for call in calls]
+    directives = {name for name, _ in named}
+    (imported,) = (
+        n for n in tree.body if isinstance(n, ast.ImportFrom) and n.module == "spack.package"
+    )
+    assert directives == {each.name for each in imported.names}
+    variants = {ast.literal_eval(call.args[0]) for name, call in named if name == "variant"}
+    conditions = [k.value for _, call in named for k in call.keywords if k.arg == "when"]
+    assert {ast.literal_eval(each).lstrip("+~") for each in conditions} <= variants
+
+
 def test_the_package_of_spack_does() -> None:
     tree = ast.parse((HERE / "packaging/spack/py_flowos_hpc/package.py").read_text())
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]

@@ -5,6 +5,7 @@ import hashlib
 import os
 import re
 import runpy
+import shlex
 import signal
 import subprocess
 import sys
@@ -42,6 +43,11 @@ def text_of(path: Path) -> str:
         ({"changes": " M README.md\n?? new.py"}, "not committed:  M README.md, ?? new.py"),
         ({"changelog": LOG.replace("- new\n", "")}, "nothing is noted below"),
         ({"changelog": "# Changelog"}, "nothing is noted below"),
+        (
+            {"changelog": LOG.replace("- new\n", "### Added\n\n### Fixed\n")},
+            "nothing is noted below",
+        ),
+        ({"before": "0.1.0.dev1"}, "pyproject.toml: version 0.1.0.dev1: expected three numbers"),
     ],
 )
 def test_what_is_not_to_be_released_is_refused(how: dict[str, str], why: str) -> None:
@@ -61,6 +67,16 @@ def test_the_version_is_in_one_place() -> None:
     ]
     named = [path for path in (*ours, *HERE.glob("*.*")) if f'"{before}"' in text_of(path)]
     assert [path.name for path in named] == ["pyproject.toml"]
+
+
+def test_its_line_may_have_other_spaces_but_is_to_be_found() -> None:
+    spaced = '[project]\nversion  =  "0.1.0" # of now\n'
+    assert with_version(spaced, "9.8.7") == '[project]\nversion = "9.8.7" # of now\n'
+    for other in ("[project]\nversion = '0.1.0'\n", f'[tool.x]\nversion = "1"\n{spaced}'):
+        with pytest.raises(
+            TOOL["ReleaseError"], match=r"^pyproject.toml: expected a line as version"
+        ):
+            with_version(other, "9.8.7")
 
 
 def test_what_was_unreleased_is_of_the_version() -> None:
@@ -125,6 +141,29 @@ def test_a_dry_run_decides_all_and_changes_nothing(checkout: Path) -> None:
     (checkout / "new").touch()
     done = said_by(checkout, "9.8.7", "--dry-run")
     assert (done.returncode, done.stderr) == (1, "release: not committed: ?? new\n")
+
+
+def test_a_dry_run_refuses_what_could_not_come_here(checkout: Path) -> None:
+    (checkout / ".git/info/exclude").write_text("dist\n")
+    (checkout / "dist").touch()
+    done = said_by(checkout, "9.8.7", "--dry-run")
+    assert (done.returncode, done.stderr[-37:]) == (1, "/dist: it is no folder: move it away\n")
+    (checkout / "dist").unlink()
+    (checkout / "dist").mkdir(mode=0o500)
+    if os.geteuid():
+        assert said_by(checkout, "9.8.7", "--dry-run").stderr.endswith("it cannot be written\n")
+    git(checkout, "switch", "--quiet", "--detach")
+    done = said_by(checkout, "9.8.7", "--dry-run")
+    assert (done.returncode, done.stderr[:34]) == (1, "release: no branch is checked out,")
+
+
+@pytest.mark.parametrize("version", ["-h", "'", "--dry-run", ""])
+def test_make_hands_on_whatever_is_given(checkout: Path, version: str) -> None:
+    (checkout / "Makefile").write_text((HERE / "Makefile").read_text())
+    words = f"make --silent release DRY=1 {shlex.quote(f'VERSION={version}')}"
+    done = subprocess.run(words, cwd=checkout, capture_output=True, text=True, shell=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"release: VERSION={version}: expected three numbers, as 0.2.0\n")
 
 
 @pytest.fixture

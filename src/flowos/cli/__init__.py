@@ -113,8 +113,10 @@ def _main(words: list[str]) -> tuple[str, int]:
 
 
 def _asked(words: list[str]) -> list[str]:
-    """`flowos help COMMAND` is `flowos COMMAND --help`."""
-    return [*words[1:], "--help"] if words[:1] == ["help"] else words
+    """`flowos help COMMAND` is `flowos COMMAND --help`; of help itself it is that of all."""
+    if words[:1] != ["help"]:
+        return words
+    return [*(words[2:] if words[1:2] == ["help"] else words[1:]), "--help"]
 
 
 def _without_settings(words: list[str]) -> list[str]:

@@ -10,9 +10,9 @@ from flowos.model import StoreError, UsageError
 
 if TYPE_CHECKING:
     from flowos.model import Baseline, Run
-    from flowos.plan import BaselineCheck, Outcome
+    from flowos.plan import BaselineCheck, RunsOutcome
 
-EXITS: "dict[Outcome, int]" = {"equal or better": 0, "worse": 1, "cannot judge": 2}
+EXITS: "dict[RunsOutcome, int]" = {"equal or better": 0, "worse": 1, "cannot judge": 2}
 
 
 def baseline_to_check(args: argparse.Namespace) -> "Baseline":

@@ -4,7 +4,7 @@ COMMANDS = {
     "measure": "measure this machine, every part against its ceiling, or a command of yours",
     "list": "the runs that are kept, newest first",
     "show": "a kept run, a process, or the log of a slice's tasks, in the terminal",
-    "compare": "the levels of an axis inside a run, a second run beside a first, or two commands",
+    "compare": "the levels of an axis inside a run, a second run next to a first, or two commands",
     "baseline": "what stored runs of a kind of machine give, to check others against it",
     "report": "write the page, CSV, JSON and Markdown of a kept run; of several a page of all",
     "rm": "delete kept runs with all their samples; asks nothing, cannot be undone",

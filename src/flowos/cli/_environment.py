@@ -37,7 +37,7 @@ def add_environment(command: argparse.ArgumentParser, *, required: bool = False)
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a variable, beside those of the image",
+        help="a variable, in addition to those of the image",
     )
 
 

@@ -31,9 +31,11 @@ class Live:
 
     def show_sample(self, sample: Sample) -> None:
         """With the next progress."""
+        from flowos.report import number  # which other long work does not need
+
         values = sorted(sample.values)
         middle = values[len(values) // 2] if values else float("nan")
-        self._last = f"{sample.metric} {middle:.3g} {sample.unit}"
+        self._last = f"{sample.metric} {number(middle, sample.unit, sample.metric)}"
         if self._verbose:
             self.end()
             levels = (f"{axis}={level}" for axis, level in sample.case.levels)

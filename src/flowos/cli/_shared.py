@@ -24,12 +24,25 @@ class CommandParser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
+        self._refuse(self._before_command(args or ()))
         found, unknown = super().parse_known_args(args, namespace)
+        self._refuse(unknown)
+        return found, unknown
+
+    def _before_command(self, args: Sequence[str]) -> list[str]:
+        """An unknown option there, whose value would be taken for the command."""
+        name = args[0].partition("=")[0] if args and self._subparsers else ""
+        is_one = name.startswith("--") and name not in ("--", *self._option_string_actions)
+        return [name] if is_one else []
+
+    def _refuse(self, unknown: Sequence[str]) -> None:
         if unknown:
             options = [word.partition("=")[0] for word in unknown if word.startswith("-")]
             near = _nearest(options, list(self._option_string_actions))
+            if "--set" in options:
+                command = self.prog.removeprefix("flowos ")
+                near = f"; it goes before the command: flowos --set KEY=VALUE {command}"
             self.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
-        return found, unknown
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         """Of --x=-- argparse makes an empty list, which no command expects."""
@@ -89,6 +102,12 @@ class Help(argparse.RawDescriptionHelpFormatter):
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=columns() - 2)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """A description is prose; an epilog has lines, and commands that one copies."""
+        if "\n" in text or text.startswith("example: "):
+            return super()._fill_text(text, width, indent)
+        return argparse.HelpFormatter._fill_text(self, text, width, indent)
 
     def add_argument(self, action: argparse.Action) -> None:
         """The column of help is right of the longest command, which argparse does not indent."""

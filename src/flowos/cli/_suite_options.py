@@ -171,7 +171,9 @@ def _lines(plan: "SuitePlan") -> Iterator[tuple[str, str]]:
 def _figure(planned: "PlannedFigure", plan: "SuitePlan") -> Iterator[str]:
     for step in (step for step in plan.steps if step.probe in planned.probes):
         bounds = f", with {', '.join(step.probes[:-1])}" if step.probes[1:] else ""
-        will = f"{_counted(len(step.cases), 'case')}{bounds}, about {_time(step.seconds)}"
+        left = len(step.cases) - len(step.measured)
+        count = f"{left} of " * bool(step.measured) + _counted(len(step.cases), "case")
+        will = f"{count}{bounds}, about {_time(step.seconds)}"
         yield f"{step.probe}: " + (f"measured already, run {step.done}" if step.done else will)
     for probe, why in planned.lacking:
         remedy = f" (to mend it: {why.remedy})" if why.remedy else ""

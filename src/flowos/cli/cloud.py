@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from flowos.cli._output import print_json
+from flowos.cli._output import print_folded, print_json
 from flowos.cli._shared import add_json, number, positive, top_command, with_example
 
 if TYPE_CHECKING:
@@ -124,9 +124,9 @@ def _show_sizes(args: argparse.Namespace) -> int:
         print_json(list(found))
         return 0
     for size in found:
-        print(_size_line(size))
+        print_folded(_size_line(size))
     for source in sorted({size.source for size in found if size.source}):
-        print(f"# {source}")
+        print_folded(f"# {source}")
     if not found:
         print("no size of the catalogue has all of that")
     return 0

@@ -71,8 +71,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--margin",
         type=number,
         metavar="M",
-        help=f"equal within M (default {EQUAL_MARGIN:g}; of two runs, which were not interleaved,"
-        f" {RUNS_MARGIN:g})",
+        help=f"equal within M (default {EQUAL_MARGIN:g}, of storage between environments 0.06; of"
+        f" two runs, which were not interleaved, {RUNS_MARGIN:g})",
     )
     command.add_argument(
         "--only", metavar="PROBE,...", default="", help="what these probes measured only"

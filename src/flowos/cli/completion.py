@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from flowos.cli._commands import COMMANDS
 from flowos.cli._shared import top_command
 from flowos.model import UsageError
 
@@ -12,6 +13,8 @@ _EXAMPLE = (
     "         flowos completion zsh > ~/.zfunc/_flowos      # a folder of your fpath\n"
     "         flowos completion fish > ~/.config/fish/completions/flowos.fish"
 )
+_NEWEST = 50
+"""So many ids are offered."""
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -36,14 +39,63 @@ def _script(shell: str) -> str:
     from flowos.cli import parser
 
     top = parser(all_options=True)
+    _add_help(top)
     for action in _options(top):
         if kind := _kind(action):
-            action.complete = shtab.cmd(  # type: ignore[attr-defined]
-                f"flowos completion --names {kind} 2>/dev/null"
-            )
-        elif action.type is Path:
-            action.complete = shtab.FILE  # type: ignore[attr-defined]
-    return shtab.complete(top, shell=shell)
+            action.complete = _names_in(kind)  # type: ignore[attr-defined]
+        elif action.metavar in _FOLDERS:
+            action.complete = {**shtab.DIRECTORY, "bash": ""}  # type: ignore[attr-defined]
+        elif _is_file(action):
+            action.complete = {**shtab.FILE, "bash": ""}  # type: ignore[attr-defined]
+        action.metavar = action.dest  # some have a colon, which ends a part of what zsh reads
+    return shtab.complete(top, shell=shell).replace(
+        "complete -o bashdefault", "complete -o bashdefault -o default"
+    )
+
+
+_FOLDERS = ("DIR", "FOLDER")
+_FILES = ("BASELINE", "FILE", "MATRIX", "NAME.npy", "PATH", "RECIPE", "SOURCE", "SRC[:DST[:ro]]")
+"""Bash completes both by itself: so it knows ~ and quotes, which `compgen` does not."""
+
+
+def _is_file(action: argparse.Action) -> bool:
+    """What follows `--` too: words of another program."""
+    return action.nargs == argparse.REMAINDER or action.type is Path or action.metavar in _FILES
+
+
+def _add_help(top: argparse.ArgumentParser) -> None:
+    """The command that only turns into an option."""
+    for action in top._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            about = "the options of a command"
+            command = action.add_parser("help", help=about, description=about)
+            command.add_argument("command", nargs="?", choices=tuple(COMMANDS), help="this one")
+
+
+def _names_in(kind: str) -> dict[str, object]:
+    """How each shell asks for names, when they are to be completed and not before.
+
+    Of probes there may be several with commas between them; an environment may be a file too.
+    """
+    ask = f"flowos completion --names {kind} 2>/dev/null"
+    bash, zsh, fish = 'compgen -W "$NAMES" -- "$1"', "compadd -a names", f"({ask})"
+    if kind == "probes":
+        bash = 'case $1 in *,*) set -- "${1##*,}" "${1%,*}," ;; esac\n'
+        bash += '  compgen -P "$2" -W "$NAMES" -- "$1"'
+        zsh, fish = "_sequence compadd -a names", f"(__fish_complete_list , '{ask}')"
+    elif kind == "environments":
+        zsh, fish = f"{zsh}; _files", f"{fish} (__fish_complete_path (commandline -ct))"
+    function = f"_flowos_{kind}"
+    names = f'local -a names=(${{(f)"$({ask})"}})'
+    return {
+        "bash": function,
+        "zsh": f"{{{function}}}",
+        "fish": fish,
+        "preamble": {
+            "bash": f'{function}() {{\n  local NAMES="$({ask})"\n  {bash}\n}}',
+            "zsh": f"{function}() {{\n  {names}\n  {zsh}\n}}",
+        },
+    }
 
 
 def _options(of: argparse.ArgumentParser) -> Iterator[argparse.Action]:
@@ -55,18 +107,28 @@ def _options(of: argparse.ArgumentParser) -> Iterator[argparse.Action]:
             yield action
 
 
+_OF_OPTIONS = {
+    ("--pool", "NAME"): "pools",
+    ("--env", "ENV"): "environments",
+    ("--env", "IMAGE[@RUNTIME]"): "environments",
+    ("--only", "PROBE,..."): "probes",
+    ("--suite", "NAME"): "suites",
+}
+_OF_WORDS = {"RUN": "runs", "IMAGE": "images", "ID": "slices", "SLICE|PROCESS|TASK": "programs"}
+
+
 def _kind(action: argparse.Action) -> str:
     """Which names complete it; "" for none."""
-    of_options = {"--pool": "pools", "--env": "images", "--only": "probes", "--suite": "suites"}
-    for word in action.option_strings:
-        return of_options.get(word, "")
-    return {"RUN": "runs", "IMAGE": "images"}.get(str(action.metavar), "")
+    metavar = str(action.metavar)
+    if action.option_strings:
+        return _OF_OPTIONS.get((action.option_strings[0], metavar), "")
+    return _OF_WORDS.get(metavar, "")
 
 
 def _probes() -> Iterator[str]:
     from flowos.probes import probes_for
 
-    yield from (probe.name for probe in probes_for())
+    yield from (probe.name for probe in probes_for() if not probe.info.asked)
 
 
 def _suites() -> Iterator[str]:
@@ -87,17 +149,39 @@ def _images() -> Iterator[str]:
     yield from (listed.name for listed in images() if listed.name)
 
 
+def _environments() -> Iterator[str]:
+    yield "bare"
+    yield from _images()
+
+
+def _slices() -> Iterator[str]:
+    from flowos.operations.slices import look_at_all
+
+    yield from (each.id for each in look_at_all(_NEWEST).found)
+
+
+def _programs() -> Iterator[str]:
+    """Of which one asks why: slices, and what uses them."""
+    from flowos.operations.processes import look
+
+    yield from _slices()
+    yield from (each.id for each in look(_NEWEST).found)
+
+
 def _runs() -> Iterator[str]:
     from flowos.operations.stored_runs import runs
 
     yield "last"
-    yield from (listed.run.id for listed in runs(None, 50))
+    yield from (listed.run.id for listed in runs(None, _NEWEST))
 
 
 _NAMES: dict[str, Callable[[], Iterator[str]]] = {
+    "environments": _environments,
     "images": _images,
     "pools": _pools,
     "probes": _probes,
+    "programs": _programs,
     "runs": _runs,
+    "slices": _slices,
     "suites": _suites,
 }

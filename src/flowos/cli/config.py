@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from flowos.cli._output import print_json
+from flowos.cli._output import print_folded, print_json
 from flowos.cli._shared import add_json, top_command
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     shown = [(_line(each), each.said_at or "default") for each in found.said]
     column = min(60, max((len(line) for line, _ in shown), default=0))
     for line, said_at in shown:
-        print(f"{line:<{column}}  # {said_at}")
+        print_folded(f"{line:<{column}}  # {said_at}")
     for name in found.unused_variables:
         print(f"flowos config: {name}: no table and key has this name", file=sys.stderr)
     return 0

@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flowos.cli._output import print_json
+from flowos.cli._output import print_folded, print_json
 from flowos.cli._shared import add_json, top_command, with_example
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _list(states: "tuple[DeviceState, ...]", *, as_json: bool) -> int:
         print_json(list(states))
     else:
         for state in states:
-            print(_line(state))
+            print_folded(_line(state))
     return 0
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from flowos.cli._feed_options import as_options
 from flowos.cli._interrupts import how_ended
 from flowos.cli._live import add_quiet, on_a_terminal
-from flowos.cli._output import print_folded, print_json
+from flowos.cli._output import columns, print_folded, print_json
 from flowos.cli._shared import add_json, positive, top_command, with_example
 from flowos.model import FeedError, UsageError, to_plain
 
@@ -182,7 +182,7 @@ def _show_planned(planned: "FillPlan", as_json: bool) -> int:
     unknown = "sizes not known before they are read"
     bytes_ = unknown if planned.bytes is None else _size(planned.bytes)
     print_folded(
-        f"{planned.source}: {planned.samples} samples, {bytes_}; {planned.cached} are cached"
+        f"{_safe(planned.source)}: {planned.samples} samples, {bytes_}; {planned.cached} are cached"
     )
     return 0
 
@@ -219,23 +219,41 @@ def _ls(args: argparse.Namespace) -> int:
         return 0
     rows: list[tuple[str, ...]] = [("KEY", "SIZE", "SAMPLES", "LAST USED", "IN USE BY", "SOURCE")]
     rows += [_listed(kept) for kept in found]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
-        print_folded("  ".join(cells).rstrip())
+    for line in _table(rows):
+        print_folded(line)
     return 0
+
+
+def _table(rows: list[tuple[str, ...]]) -> list[str]:
+    """Where a terminal is too narrow for it, a line for each cell, after the column's name."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    padded = ((f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
+    lines = ["  ".join(cells).rstrip() for cells in padded]
+    if not sys.stdout.isatty() or max(map(len, lines)) <= columns():
+        return lines
+    names, *each = rows
+    room = max(map(len, names))
+    return [
+        f"{name:<{room}}  {cell}" for row in each for name, cell in zip(names, row, strict=True)
+    ]
 
 
 def _listed(kept: "CachedSource") -> tuple[str, ...]:
     used = datetime.fromtimestamp(kept.used) if kept.used else None
     return (
         kept.folder.name,
-        _size(kept.bytes),
-        "damaged" if kept.damaged else f"{kept.cached}/{kept.samples}",
+        "-" if kept.owner else _size(kept.bytes),
+        _samples_text(kept),
         f"{used:%Y-%m-%d %H:%M}" if used else "never",
         str(kept.processes or "-"),
-        kept.source,
+        _safe(kept.source),
     )
+
+
+def _samples_text(kept: "CachedSource") -> str:
+    if kept.owner:
+        return f"{kept.owner}'s"
+    return "damaged" if kept.damaged else f"{kept.cached}/{kept.samples}"
 
 
 def _stat(args: argparse.Namespace) -> int:
@@ -246,11 +264,13 @@ def _stat(args: argparse.Namespace) -> int:
         print_json(found)
         return 0
     for kept in found:
-        print_folded(f"{kept.source}\n    {_state_text(kept)}")
+        print_folded(f"{_safe(kept.source)}\n    {_state_text(kept)}")
     return 0
 
 
 def _state_text(kept: "CachedSource") -> str:
+    if kept.owner:
+        return f"belongs to {kept.owner}, who alone can look into it and remove it"
     if kept.damaged:
         return (
             f"damaged, {_size(kept.bytes)}: nothing can be read; the next job fills it anew, "
@@ -275,11 +295,10 @@ def _verify(args: argparse.Namespace) -> int:
         print_json(done)
     for each in () if args.json else done:
         read = f"{each.kept.cached} samples read, {each.damaged} damaged"
-        print_folded(
-            f"{each.kept.source}\n    {_state_text(each.kept) if each.kept.damaged else read}"
-        )
+        unread = each.kept.damaged or each.kept.owner
+        print_folded(f"{_safe(each.kept.source)}\n    {_state_text(each.kept) if unread else read}")
         for name in each.changed:
-            print_folded(f"    changed at the source: {name}")
+            print_folded(f"    changed at the source: {_safe(name)}")
         if each.compared:
             print_folded(
                 f"    {len(each.changed)} changed at the source, {each.missing} not there any more"
@@ -291,7 +310,7 @@ def _verify(args: argparse.Namespace) -> int:
 def _clear(args: argparse.Namespace) -> int:
     from flowos.operations import feed
 
-    found = feed.state(_care(args))
+    found = feed.removable(_care(args))
     if not args.dry_run and not args.yes:
         _ask(found)
     rows = [
@@ -304,7 +323,7 @@ def _clear(args: argparse.Namespace) -> int:
     did = "would remove" if args.dry_run else "removed"
     for kept in found:
         what = "what was damaged" if kept.damaged else f"{kept.cached} samples"
-        print_folded(f"{did} {what}, {_size(kept.bytes)}, of {kept.source}")
+        print_folded(f"{did} {what}, {_size(kept.bytes)}, of {_safe(kept.source)}")
     return 0
 
 
@@ -316,7 +335,7 @@ def _plain(kept: "CachedSource") -> dict[str, object]:
 
 def _ask(found: "tuple[CachedSource, ...]") -> None:
     for kept in found:
-        print(f"{kept.source}: {_state_text(kept)}", file=sys.stderr)
+        print(f"{_safe(kept.source)}: {_state_text(kept)}", file=sys.stderr)
     if not sys.stdin.isatty():
         raise UsageError("clear: asks only at a terminal; to remove this unasked, give --yes")
     print("remove this? [y/N] ", end="", file=sys.stderr, flush=True)
@@ -335,6 +354,12 @@ def _care(args: argparse.Namespace) -> "Care":
         args.member, args.dtype, args.length, args.column, args.label_column, files
     )
     return feed.Care(cache=args.cache, where=args.where, asked=of_data)
+
+
+def _safe(name: str) -> str:
+    from flowos.report import safe
+
+    return safe(name)
 
 
 def _size(bytes_: float) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flowos.cli._live import Live, add_quiet
-from flowos.cli._output import print_json
+from flowos.cli._output import print_folded, print_json
 from flowos.cli._shared import add_json, add_store, top_command, with_example
 from flowos.model import UsageError, to_json
 
@@ -104,7 +104,7 @@ def _add_build(commands: "Commands") -> None:
     )
     deed.add_argument("--suite", default="", help="a Debian suite instead of a recipe")
     deed.add_argument(
-        "--include", default="", metavar="PACKAGE,...", help="packages beside those of the suite"
+        "--include", default="", metavar="PACKAGE,...", help="packages to add to those of the suite"
     )
     deed.add_argument("--context", metavar="DIR", help="what COPY takes from (default: RECIPE's)")
     deed.add_argument("--builder", default="", help="podman, buildah or ch-image (default: any)")
@@ -242,13 +242,13 @@ def _ls(args: argparse.Namespace) -> int:
         print_json(listed)
         return 0
     if not listed:
-        print("no image yet: `flowos image import` or `flowos image build` makes one")
+        print_folded("no image yet: `flowos image import` or `flowos image build` makes one")
         return 0
     rows = [("NAME", "DIGEST", "SIZE", "MADE"), *map(_row, listed)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print("  ".join(cells).rstrip())
+        print_folded("  ".join(cells).rstrip())
     return 0
 
 

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
         started = listed.run.started[11:16]
         print_folded(
             f"{listed.run.id}  {started}  {listed.run.host}  {listed.run.request.effort} {probes}"
-            f"  {listed.samples} samples{ended}"
+            f"  {listed.samples} sample{'s' * (listed.samples != 1)}{ended}"
         )
     return 0
 

@@ -255,8 +255,9 @@ def _ends(result: "Result") -> Iterator[str]:
     yield from (f"written: {file}" for file in result.files[:1])
     if result.interrupted:
         numbers, run = len(result.report.measurements), result.report.run.id
+        count = f"{numbers} number was" if numbers == 1 else f"{numbers} numbers were"
         kept = f"; they are kept: flowos show {run}" if result.kept else ""
-        yield f"flowos measure: interrupted: {numbers} numbers were measured until then{kept}"
+        yield f"flowos measure: interrupted: {count} measured until then{kept}"
 
 
 def _exit_code(result: "Result") -> int:

@@ -28,5 +28,5 @@ def run(args: argparse.Namespace) -> int:
         return 0
     done = "would delete" if args.dry_run else "deleted"
     for each in gone:
-        print(f"{done} {each.id}  {each.host}  {each.samples} samples")
+        print(f"{done} {each.id}  {each.host}  {each.samples} sample{'s' * (each.samples != 1)}")
     return 0

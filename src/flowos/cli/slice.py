@@ -6,7 +6,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from flowos.cli._output import print_json
+from flowos.cli._output import print_folded, print_json
 from flowos.cli._shared import add_json, asked_of_pool, positive, top_command, with_example
 
 if TYPE_CHECKING:
@@ -102,11 +102,13 @@ def _list(args: argparse.Namespace) -> int:
         print_json([plain_slice(each) for each in answer.found])
         return 0
     if not answer.found:
-        print("no slice of a pool yet: flowos run FLOW.py --pool NAME, or fo.slice(pool=NAME)")
+        print_folded(
+            "no slice of a pool yet: flowos run FLOW.py --pool NAME, or fo.slice(pool=NAME)"
+        )
     all_of_it = args.limit is not None
     shown = [s for at, s in enumerate(answer.found) if all_of_it or at < _NEWEST or not s.is_over]
     for each in shown:
-        print(line_of(each))
+        print_folded(line_of(each))
     if more := len(answer.found) - len(shown):
         print(f"and {more} that ended before: flowos slice ls --limit {len(answer.found)}")
     return 0

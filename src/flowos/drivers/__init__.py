@@ -13,7 +13,7 @@ _PARTS = {
     ),
     "_error_translation": "explain",
     "_devices": (
-        "Answers CopyStep DeviceDriver DeviceFacts DeviceStep DeviceWork FilesStep MISSING "
+        "StepAnswers CopyStep DeviceDriver DeviceFacts DeviceStep DeviceWork FilesStep MISSING "
         "NOT_ALLOWED ScanStep StepAnswer TOO_LATE ToolStep WriteStep"
     ),
     "_elf": "needed_libraries",
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
         MISSING as MISSING,
         NOT_ALLOWED as NOT_ALLOWED,
         TOO_LATE as TOO_LATE,
-        Answers as Answers,
+        StepAnswers as StepAnswers,
         CopyStep as CopyStep,
         DeviceDriver as DeviceDriver,
         DeviceFacts as DeviceFacts,

@@ -64,7 +64,7 @@ class StepAnswer:
     bits: int = 0
 
 
-Answers = Sequence[StepAnswer]
+StepAnswers = Sequence[StepAnswer]
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class DeviceWork:
     """
 
     steps: tuple[DeviceStep, ...]
-    read: Callable[[Answers], NodeDevice]
+    read: Callable[[StepAnswers], NodeDevice]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ class DeviceFacts:
     """What a node says. answers: to the driver's `looks`. gpus: as CUDA_VISIBLE_DEVICES calls those
     that we may use. cdi: names of devices for containers. fpgas: of flowos.toml."""
 
-    answers: Answers = ()
+    answers: StepAnswers = ()
     cores: int = 1
     gpus: tuple[str, ...] = ()
     cdi: tuple[str, ...] = ()

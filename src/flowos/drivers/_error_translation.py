@@ -119,7 +119,7 @@ _PODMAN = (
     _Complaint(
         "foreign-folder",
         r"creating /etc/mtab symlink: permission denied",
-        "podman must write beside what another user's image holds, and may not",
+        "podman must write next to what another user's image holds, and may not",
         "use an image of your own, or have /etc/mtab made in it, a link to /proc/self/mounts",
     ),
     _Complaint(

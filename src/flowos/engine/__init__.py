@@ -15,7 +15,7 @@ _PARTS = {
     "_metrics_server": "MetricsServer",
     "_node": "Node",
     "_open_slice": "open_slice",
-    "_options": "SliceOptions Workers",
+    "_options": "Flowing SliceOptions Workers",
     "_page_guard": "PageAnswer PageRequest",
     "_page_server": "PageServer",
     "_processor": "processor_lines",
@@ -23,8 +23,9 @@ _PARTS = {
     "_providers": "PROVIDERS provider_of",
     "_ray_slice": "RaySlice",
     "_ready": "Ready",
-    "_requests": "Answer RequestListener request",
+    "_requests": "RequestHandler RequestListener request",
     "_waiting_tasks": "waiting_tasks",
+    "launch._capture": "Capture",
     "launch._detached": "start_detached",
     "devices._device_file": "owner_words",
     "devices._found": "state_of",
@@ -108,6 +109,7 @@ if TYPE_CHECKING:
     )
     from flowos.engine._open_slice import open_slice as open_slice
     from flowos.engine._options import (
+        Flowing as Flowing,
         SliceOptions as SliceOptions,
         Workers as Workers,
     )
@@ -139,12 +141,15 @@ if TYPE_CHECKING:
         Ready as Ready,
     )
     from flowos.engine._requests import (
-        Answer as Answer,
+        RequestHandler as RequestHandler,
         RequestListener as RequestListener,
         request as request,
     )
     from flowos.engine._waiting_tasks import (
         waiting_tasks as waiting_tasks,
+    )
+    from flowos.engine.launch._capture import (
+        Capture as Capture,
     )
     from flowos.engine.launch._detached import (
         start_detached as start_detached,

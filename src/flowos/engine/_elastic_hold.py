@@ -50,7 +50,11 @@ class ElasticHold:
         threading.Thread(target=wait, name="flowos-hold", daemon=True).start()
 
     def more(self, count: int, cancel: CancelToken) -> Held:
-        """Wait for so many in addition. Raises SliceRefused, Cancelled, SliceFreed."""
+        """Wait for so many in addition.
+
+        Raises SliceRefused if the pool refuses them, Cancelled if it was freed or cancelled
+        meanwhile, and SliceFreed if what is held ended.
+        """
         with self._changing:
             self._cancel, self.said = cancel, ""
             if self._freed:

@@ -75,7 +75,7 @@ class FlowSlice(Freed):
         return self._held.map(self.flow, values, ahead=ahead, on_error=on_error)
 
     def plan(self, /, *_: object, **__: object) -> NoReturn:
-        """Raises SliceRefused: see `Slice.plan` for a slice of this machine."""
+        """Raises SliceRefused for all values: see `Slice.plan` for a slice of this machine."""
         raise SliceRefused(
             "plan: nodes of a pool choose each for itself; ask a slice without pool="
         )

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from flowos.engine._elastic_hold import ElasticHold
 from flowos.engine._growth_state import GrowthFailures, IdleTimes, look_after
-from flowos.engine._held_ends import given_back, refuse_no_flow, weakly
+from flowos.engine._held_ends import given_back, weakly
 from flowos.engine._held_map import HeldMap
+from flowos.engine._held_runs import flow_of
 from flowos.engine._held_slice import HeldSlice
 from flowos.engine._live_maps import LiveMap
 from flowos.engine._node import Node
-from flowos.engine._options import SliceOptions
+from flowos.engine._options import Flowing, SliceOptions
 from flowos.engine._provider import CancelToken, Held, HoldEvent, OnHoldEvent, Provider, ignore
 from flowos.engine._waiting_run import WaitingRun
 from flowos.engine._waiting_tasks import Queue
@@ -84,9 +85,9 @@ class GrowingSlice(HeldSlice):
         stopped = self._failures.stopped
         return (*super().notes, *((stopped,) if stopped else ()))
 
-    def submit(self, flow: Flow, /, *values: object, **named: object) -> "Future[list[object]]":
+    def submit(self, flow: Flowing, /, *values: object, **named: object) -> "Future[list[object]]":
         """As `HeldSlice.submit`. It waits in a line until a node has room."""
-        refuse_no_flow(flow)
+        flow = flow_of(flow, self._flows)
         with self._lock:
             waits = self._with_room() is None or self._line
             if waits and self._options.workers != "inline":
@@ -108,7 +109,7 @@ class GrowingSlice(HeldSlice):
         return goes_on
 
     def guest(self, name: str) -> "Guest":
-        """Raises SliceRefused: a guest keeps its nodes."""
+        """Raises SliceRefused for any name, as a guest keeps its nodes."""
         raise SliceRefused(f"guest {name}: this slice gives nodes back: hold a number, as nodes=2")
 
     def resize(self, nodes: int) -> None:
@@ -186,7 +187,7 @@ class GrowingSlice(HeldSlice):
         return bool(self._held.nodes) or not self._failures.stopped
 
     def _with_room(self) -> Node | None:
-        """The node for the next run; None if there may be a better one soon. Raises why not."""
+        """The node of the next run; None: wait for room. Raises FlowosError if none can."""
         self._refuse_over()
         nodes = self._usable()
         if not nodes:
@@ -393,5 +394,5 @@ class GrowingSlice(HeldSlice):
             self._hold.give_back([node.name for node in nodes])
         except FlowosError as error:  # it is held until all is freed
             with self._lock:
-                self._notes[str(error)] = None
+                self._notes[str(error)] = 1
         self._changed()

@@ -5,17 +5,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from flowos.engine._node import Node
-from flowos.model import Flow, SliceFreed, WiringError, WorkerLost, brief_repr
+from flowos.model import SliceFreed, WorkerLost
 
 T = TypeVar("T")
-
-
-def refuse_no_flow(flow: object) -> None:
-    if not isinstance(flow, Flow):
-        raise WiringError(
-            f"run: the first argument is a flow, not {brief_repr(flow)}: make one with "
-            "fo.flow_output(...)"
-        )
 
 
 def freed() -> SliceFreed:

@@ -29,7 +29,7 @@ that are slower."""
 _NOTHING = object()
 
 
-Item = tuple[int, object, int, int]
+MapItem = tuple[int, object, int, int]
 """Its number among the values, its value, how many nodes were lost while it ran, and which attempt
 comes next."""
 
@@ -51,7 +51,7 @@ class NodePart:
 
     def __init__(
         self,
-        take: "Callable[[NodePart, int], Item | None]",
+        take: "Callable[[NodePart, int], MapItem | None]",
         share: "Callable[[NodePart], int]",
         places: int,
         warm: int,
@@ -60,7 +60,7 @@ class NodePart:
         self._most = self._same = 0
         self.attempt = 1
         self.leaves = False
-        self.pending: deque[Item] = deque()
+        self.pending: deque[MapItem] = deque()
         self.run: MapRun
 
     def __iter__(self) -> Iterator[object]:
@@ -115,7 +115,7 @@ class HeldMap:
         self._grows = grows
         self._given: Counter[Node] = Counter() if given is None else given
         self._closed = grows is None
-        self._queue: deque[Item] = deque()
+        self._queue: deque[MapItem] = deque()
         self._parts: dict[Node, NodePart] = {}
         self._results: dict[int, object] = {}
         self._taken = self._wanted = self._refill_at = 0
@@ -197,7 +197,7 @@ class HeldMap:
         ).start()
 
     def results(self) -> Iterator[Any]:
-        """One for each value, in order. Raises what ends the map, in its place."""
+        """One for each value, in order. Raises an error in its place if one ends the map."""
         for number in count():
             if number >= self._refill_at and not self._exhausted:
                 self._fill(number)
@@ -248,7 +248,7 @@ class HeldMap:
                 self._came.wait()
         return False
 
-    def _next(self, part: NodePart, attempt: int) -> Item | None:
+    def _next(self, part: NodePart, attempt: int) -> MapItem | None:
         """None if there is none now. What comes after an item that ended the map is left out.
 
         attempt: of those that it is run with; 0 if there are none yet.
@@ -349,8 +349,8 @@ class HeldMap:
         self._wake()
 
     def _requeued(
-        self, part: NodePart, items: Sequence[Item], error: BaseException
-    ) -> Iterator[Item]:
+        self, part: NodePart, items: Sequence[MapItem], error: BaseException
+    ) -> Iterator[MapItem]:
         """All but those whose task may have begun, and runs at most once."""
         known = [*part.run.in_flight, *((True, 0) for _ in items)]
         for item, (may, repeats) in zip(items, known):  # noqa: B905 - of others it is the same

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from flowos.engine._held_ends import lost_with
 from flowos.engine._node import Node
+from flowos.engine._options import Flowing
 from flowos.engine._waiting_run import WaitingRun
 from flowos.engine._warm_nodes import WarmNodes
 from flowos.engine.flow._freed import Freed
 from flowos.engine.flow._slice import Slice
-from flowos.model import Flow, WorkerLost
+from flowos.model import Flow, Port, WiringError, WorkerLost, brief_repr, flow_output
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -20,21 +21,39 @@ MAX_LOST = 3
 """A run that loses more nodes may be what ends them."""
 
 
+def flow_of(given: Flowing, known: dict[tuple[Port, ...], Flow]) -> Flow:
+    """The flow, or that of these ports: the same one whenever they are given, as it stays ready.
+
+    Raises WiringError if it is neither, or if the ports make no flow.
+    """
+    if isinstance(given, Flow):
+        return given
+    ports = tuple(given) if isinstance(given, list | tuple) else (given,)
+    if not ports or not all(isinstance(port, Port) for port in ports):
+        raise WiringError(
+            f"run: the first argument is a flow, not {brief_repr(given)}: make one with "
+            "fo.flow_output(...), or give its ports"
+        )
+    return known.get(ports) or known.setdefault(ports, flow_output(*ports))
+
+
 class HeldRuns(Freed):
     """Which node takes a run, and whether one begins anew, the slice says."""
 
     _warm: WarmNodes
+    _flows: dict[tuple[Port, ...], Flow]
+    """Of the ports that it was given."""
 
     def _node_of_run(self, flow: Flow) -> Node:
         """That of the next run, which counts as one there."""
         raise NotImplementedError
 
     def _ready_on(self, nodes: tuple[Node, ...], flow: Flow) -> list[Slice]:
-        """On each of these. Raises why it cannot be on one."""
+        """On each of these. Raises FlowosError if it cannot be on one."""
         raise NotImplementedError
 
     def _hosts(self) -> tuple[Node, ...]:
-        """On each of which a flow is opened. Raises why there are none."""
+        """On each of which a flow is opened. Raises FlowosError if there are none."""
         raise NotImplementedError
 
     def _over_at(self, node: Node) -> None:
@@ -69,13 +88,14 @@ class HeldRuns(Freed):
                     raise
         raise AssertionError
 
-    def run(self, flow: Flow, /, *values: object, **named: object) -> list[object]:
-        """Run a flow once, on one of the nodes. Raises what `Slice.run` does.
+    def run(self, flow: Flowing, /, *values: object, **named: object) -> list[object]:
+        """Run a flow once, on one of the nodes. Raises as `Slice.run` does.
 
-        A flow is made ready on a node when it first runs there, and stays so until `free`. A run
-        that is lost with its node begins anew on another one, from the first task on.
+        flow: from `flow_output`, or its ports. It is made ready on a node when it first runs there,
+        and stays so until `free`. A run that is lost with its node begins anew on another one, from
+        the first task on.
         """
-        attempt = 1
+        flow, attempt = flow_of(flow, self._flows), 1
         for lost in count(1):
             node, on = self._begun(flow)
             began = time.monotonic()
@@ -90,15 +110,15 @@ class HeldRuns(Freed):
                 self._warm.ran(flow, began)
         raise AssertionError
 
-    def submit(self, flow: Flow, /, *values: object, **named: object) -> "Future[list[object]]":
+    def submit(self, flow: Flowing, /, *values: object, **named: object) -> "Future[list[object]]":
         """Begin a run on one of the nodes and do not wait. See `Slice.submit`, and `run`."""
-        node, on = self._begun(flow)
+        node, on = self._begun(flow_of(flow, self._flows))
         return self._followed(node, on, values, named)
 
     def _followed(
         self, node: Node, on: Slice, values: tuple[object, ...], named: dict[str, object]
     ) -> WaitingRun:
-        """It has begun there. Raises why it cannot."""
+        """It has begun there. Raises FlowosError if it cannot."""
         begun = self._submitted(node, on, 1, values, named)
         run = WaitingRun(self, on.flow, values, named)
         run.begin(node, lambda: begun)
@@ -137,7 +157,7 @@ class HeldRuns(Freed):
         run.add_done_callback(lambda _: self._warm.ran(on.flow, began))
         return run
 
-    async def arun(self, flow: Flow, /, *values: object, **named: object) -> list[object]:
+    async def arun(self, flow: Flowing, /, *values: object, **named: object) -> list[object]:
         """`run` for asyncio. See `Slice.arun`."""
         from flowos.engine.flow._submitted import awaited
 

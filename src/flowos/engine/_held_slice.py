@@ -22,23 +22,23 @@ from flowos.engine._held_ends import (
     lease_ended,
     left_to_lease,
     node_lost,
-    refuse_no_flow,
     weakly,
 )
 from flowos.engine._held_map import HeldMap
-from flowos.engine._held_runs import MAX_LOST, HeldRuns
+from flowos.engine._held_runs import MAX_LOST, HeldRuns, flow_of
 from flowos.engine._hold_end import HoldEnd
 from flowos.engine._live_maps import LiveMaps
 from flowos.engine._node import Node
 from flowos.engine._open_slices import OpenSlices
-from flowos.engine._options import SliceOptions
+from flowos.engine._options import Flowing, SliceOptions
 from flowos.engine._provider import Held, HoldEvent, OnHoldEvent, Provider, ignore
 from flowos.engine._waiting_tasks import Queue, watchable_queue
 from flowos.engine._warm_nodes import WarmNodes
 from flowos.engine.flow._pace import known_length
 from flowos.engine.flow._slice import OnError, Slice, check_map
 from flowos.engine.flow._watched_slice import counted
-from flowos.model import Ask, Flow, FlowosError, RunResult, SliceRefused, WorkerLost
+from flowos.engine.results._notes import summed_notes
+from flowos.model import Ask, Flow, FlowosError, Port, RunResult, SliceRefused, WorkerLost
 from flowos.plan import map_first, topology_notes
 
 if TYPE_CHECKING:
@@ -72,13 +72,13 @@ class HeldSlice(HeldRuns):
         self._options = replace(options, hold_end=self._hold_end)
         self._on_event = on_event
         self._lock = threading.RLock()
-        self._busy: Counter[Node] = Counter()
+        self._busy, self._flows = Counter[Node](), dict[tuple[Port, ...], Flow]()
         self._warm = WarmNodes(in_image=options.env.image is not None)
         self._slices = OpenSlices(self._warm)
         self._over: Callable[[], FlowosError] | None = None
         self._lost: set[Node] = set()
         self._lost_early: set[str] = set()
-        self._notes: dict[str, None] = {}
+        self._notes: Counter[str] = Counter()
         self._boots = BootNotes()
         self._maps = LiveMaps()
         self._guests: weakref.WeakSet[Guest] = weakref.WeakSet()
@@ -126,15 +126,15 @@ class HeldSlice(HeldRuns):
                 *topology_notes(self._topology, nodes),
                 *self._warm.notes,
                 *self._boots.notes,
-                *self._notes,
+                *self._notes.elements(),
             )
         now = (note for each in self._slices.all() for note in each.notes)
-        return tuple(dict.fromkeys((*before, *now)))
+        return summed_notes((*before, *now))
 
     @overload
     def map(
         self,
-        flow: Flow,
+        flow: Flowing,
         values: Iterable[object],
         *,
         ahead: int | None = ...,
@@ -143,7 +143,7 @@ class HeldSlice(HeldRuns):
     @overload
     def map(
         self,
-        flow: Flow,
+        flow: Flowing,
         values: Iterable[object],
         *,
         ahead: int | None = ...,
@@ -151,7 +151,7 @@ class HeldSlice(HeldRuns):
     ) -> Iterator[RunResult]: ...
     def map(
         self,
-        flow: Flow,
+        flow: Flowing,
         values: Iterable[object],
         *,
         ahead: int | None = None,
@@ -161,6 +161,7 @@ class HeldSlice(HeldRuns):
 
         Items without a result when their node is lost are run again on another one.
         """
+        flow = flow_of(flow, self._flows)
         check_map(values, ahead, on_error)
         options: dict[str, Any] = {"ahead": ahead, "on_error": on_error}
         alone = self._alone(flow)
@@ -185,7 +186,7 @@ class HeldSlice(HeldRuns):
                 self._join(run, node, flow, options)
             if first := map_first(run.rooms()):
                 with self._lock:
-                    self._notes[f"items of {flow.name!r} go to {first}"] = None
+                    self._notes[f"items of {flow.name!r} go to {first}"] = 1
             yield from run.results()
 
     def queued(self) -> Queue:
@@ -315,7 +316,7 @@ class HeldSlice(HeldRuns):
         return f"<slice of pool {self._held.pool!r}, {state}>"
 
     def _here(self) -> tuple[Node, ...]:
-        """The nodes that are left. Raises why there are none."""
+        """The nodes that are left. Raises WorkerLost, or what ended it, if there are none."""
         with self._lock:
             self._refuse_over()
             nodes = self._held.nodes
@@ -328,7 +329,6 @@ class HeldSlice(HeldRuns):
             raise self._over()
 
     def _node_of_run(self, flow: Flow) -> Node:
-        refuse_no_flow(flow)
         with self._lock:
             node = self._node_for(flow)
             self._busy[node] += 1
@@ -348,7 +348,7 @@ class HeldSlice(HeldRuns):
         return self._warm.choose(flow, nodes, self._busy, self._options.cores)
 
     def _hosts(self) -> tuple[Node, ...]:
-        """On each of which a flow is opened. Raises why there are none."""
+        """On each of which a flow is opened. Raises as `_here` does."""
         return self._here()
 
     def happened(self, event: HoldEvent) -> None:
@@ -392,4 +392,4 @@ class HeldSlice(HeldRuns):
         for each in self._slices.close(node, error):
             notes = each.notes
             with self._lock:
-                self._notes.update(dict.fromkeys(notes))
+                self._notes.update(notes)

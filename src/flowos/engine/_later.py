@@ -23,7 +23,7 @@ class Later(Generic[T]):
         return self._error is not None
 
     def result(self) -> T:
-        """Wait for it. Raises what the function raised."""
+        """Wait for it. Raises as the function did."""
         self._thread.join()
         if self._error is None:
             return self._given[0]

@@ -120,7 +120,7 @@ class Node(Protocol):
     def start(
         self, launch: "Launch", *, stdin: "Stdin" = None, **options: "Unpack[LaunchKeywords]"
     ) -> "RunningProcess":
-        """Start a launch and return at once. Raises what `prepare` does."""
+        """Start a launch and return at once. Raises as `prepare` does."""
         ...
 
     def run(

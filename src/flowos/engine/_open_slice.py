@@ -283,14 +283,14 @@ def _workers(schedule: Schedule, wished: Workers | None, env: Environment, node:
 
 
 def _in_own_process(schedule: Schedule, kind: Workers) -> Workers:
-    """The same; SliceRefused where it cannot end a task that has a time limit, or cannot tell one
-    which devices it has."""
+    """The same. Raises SliceRefused if it cannot end a task that has a time limit, or cannot say
+    to one which devices it has."""
     for stage in schedule.all_stages:
         body = stage.steps[0].task.body
         if kind != "process" and stage.in_python and _is_told(stage.needs, kind):
             what = "devices" if any(each.devices for each in stage.needs.choices) else "GPUs"
             others = (
-                "workers of Ray are not told"
+                "workers of Ray do not learn"
                 if kind == "ray"
                 else "threads share the variables that say"
             )

@@ -36,7 +36,7 @@ class OpenSlices:
         self._over: Error | None = None
 
     def on(self, node: Node, flow: Flow, options: SliceOptions) -> Slice:
-        """The flow ready on the node; other threads wait meanwhile. Raises why it cannot be."""
+        """The flow ready on the node; other threads wait. Raises FlowosError if it cannot be."""
         with self._lock:
             if self._over is not None:
                 raise self._over()
@@ -59,7 +59,7 @@ class OpenSlices:
         raise there.over()
 
     def on_all(self, nodes: Sequence[Node], flow: Flow, options: SliceOptions) -> list[Slice]:
-        """The flow ready on each node, on all at once. Raises why it cannot be on one."""
+        """The flow ready on each node, on all at once. Raises as `on` does."""
         later = [Later(partial(self.on, node, flow, options)) for node in nodes[1:]]
         first = [self.on(node, flow, options) for node in nodes[:1]]
         return [*first, *(each.result() for each in later)]

@@ -1,5 +1,6 @@
 """How a slice runs its flow."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -8,7 +9,7 @@ from flowos.engine._hold_end import NO_END, HoldEnd
 from flowos.engine._node import Node
 from flowos.engine.flow._runs import OnStage
 from flowos.engine.flow._usage import OnUsage
-from flowos.model import BARE, Environment
+from flowos.model import BARE, Environment, Flow, Port
 from flowos.plan import Fuse
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from flowos.engine.ray._ray_cluster import RayCluster
 
 Workers = Literal["thread", "process", "inline", "ray"]
+Flowing = Flow | Port | Sequence[Port]
+"""A flow, or its outputs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ _POLL_SECONDS = 0.005
 _LAST_SECONDS = 5.0
 """So long `close` waits for answers that are under way."""
 
-Answer = Callable[[str, list[str]], str]
+RequestHandler = Callable[[str, list[str]], str]
 
 
 class RequestListener:
@@ -27,7 +27,7 @@ class RequestListener:
     Raises OSError if the FIFO cannot be made.
     """
 
-    def __init__(self, fifo: Path, answer: Answer) -> None:
+    def __init__(self, fifo: Path, answer: RequestHandler) -> None:
         self._fifo, self._answer = fifo, answer
         self._pending: dict[str, threading.Thread] = {}
         part = fifo.with_suffix(".part")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowos.feeder._one_line import one_line
+from flowos.feeder._ranks import Ranks
 from flowos.feeder._source_options import Record
 from flowos.model import FeedError, SampleError, brief_repr
 
@@ -78,12 +79,12 @@ def _owned(array: NDArray[Any]) -> NDArray[Any]:
     return array if array.flags.writeable else array.copy()
 
 
-def distributed_ranks() -> tuple[int, int] | None:
+def distributed_ranks() -> Ranks | None:
     """Rank and world size of torch.distributed, where this process has joined it."""
     module = sys.modules.get("torch.distributed")
     if module is None or not module.is_available() or not module.is_initialized():
         return None
-    return int(module.get_rank()), int(module.get_world_size())
+    return Ranks(int(module.get_rank()), int(module.get_world_size()))
 
 
 def as_array(value: object) -> object:

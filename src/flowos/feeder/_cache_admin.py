@@ -1,5 +1,6 @@
 """A cache filled beforehand, looked at, checked and removed."""
 
+import pwd
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from flowos._native import Batch, Cache, Counter, Feeder
 
 UNKNOWN = "(unknown: its file `source` is lost)"
+HIDDEN = "(unknown: another user's)"
 _BATCH = 64
 _IN_FLIGHT = 256
 
@@ -32,7 +34,8 @@ class CachedSource:
 
     unverified: written before the machine's last start, and not read since. processes: attached.
     used: when a process last began or ended to use it, seconds since 1970; 0: never. damaged: what
-    of its samples is here cannot be read; bytes is what that takes on the disk.
+    of its samples is here cannot be read; bytes is what that takes on the disk. owner: another
+    user, the only one to look into it and remove it; empty: it is ours.
     """
 
     source: str
@@ -44,6 +47,7 @@ class CachedSource:
     processes: int = 0
     used: float = 0.0
     damaged: bool = False
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +180,10 @@ def opened(
 def _kept(entry: CacheEntry) -> CachedSource:
     from flowos._native import Cache
 
+    if (user := entry.other_user()) is not None:
+        return CachedSource(
+            source=entry.source() or HIDDEN, folder=entry.folder, owner=_name_of(user)
+        )
     source = entry.source() or UNKNOWN
     with suppress(FeedError):  # listed, but nothing was cached yet
         s = Cache.state_of(str(entry.samples))
@@ -196,6 +204,13 @@ def _kept(entry: CacheEntry) -> CachedSource:
         used=entry.used(),
         damaged=any(entry.samples.glob("index")) or any(entry.samples.glob("*.seg")),
     )
+
+
+def _name_of(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return str(user)
 
 
 def verify(kept: CachedSource, done: "Counter | None" = None) -> int:

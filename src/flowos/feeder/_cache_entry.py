@@ -6,9 +6,11 @@ lock       held while a process lists, so that the others of the node wait for w
 samples/   the native cache: samples, shared by all processes of the node
 """
 
+import errno
 import fcntl
 import os
 import re
+import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -51,14 +53,24 @@ class CacheEntry:
     def source(self) -> str:
         """The source as a person wrote it; empty: this is no place of ours."""
         try:
-            return (self.folder / "source").read_text(errors="surrogateescape").rstrip("\n")
+            words = read_file(self.folder / "source")
         except OSError:
             return ""
+        return words.decode(errors="surrogateescape").rstrip("\n")
 
     def is_ours(self) -> bool:
-        """Whether it is one, perhaps one whose source is no longer known."""
+        """Whether it is one, perhaps one whose source is no longer known, or another user's."""
         named_so = _KEY.fullmatch(self.folder.name) is not None
-        return bool(self.source()) or (named_so and self.samples.is_dir())
+        if named_so and self.other_user() is not None:
+            return True
+        return bool(self.source()) or (named_so and _is_folder(self.samples))
+
+    def other_user(self) -> int | None:
+        """The number of the user whose it is, where that is another one than ours."""
+        with suppress(OSError):
+            owner = self.folder.stat().st_uid
+            return owner if owner != os.geteuid() else None
+        return None
 
     def disk_bytes(self) -> int:
         """What the files of its samples take on the disk."""
@@ -77,12 +89,26 @@ class CacheEntry:
 
     def make(self, source: str) -> None:
         """Raises FeedError if nothing can be cached there."""
+        cache = self.folder.parent
+        if self.folder.is_symlink():
+            raise FeedError(f"cache folder {self.folder} is a link, and not used: remove it")
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with suppress(FileExistsError):  # no folder: what comes next says so
+                cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as why:
+            raise FeedError(f"cache folder {cache} cannot be made: {why.strerror}") from why
+        try:
+            self.folder.mkdir(mode=0o700, exist_ok=True)
             if self.source() != source:
                 write_whole(self.folder / "source", f"{source}\n".encode(errors="surrogateescape"))
         except OSError as why:
             raise FeedError(f"cache folder {self.folder}: {why.strerror}") from why
+
+    def make_room(self) -> bool:
+        """Removes what was not used for longest of the other sources; False: there is none."""
+        from flowos._native import Cache
+
+        return Cache.evict_oldest(str(self.folder.parent), str(self.samples)) > 0
 
     def forget_if_empty(self) -> None:
         """Removes the entry again if it is empty: after a listing that failed."""
@@ -91,6 +117,11 @@ class CacheEntry:
                 return
             for name in OURS:
                 (self.folder / name).unlink(missing_ok=True)
+            self.folder.rmdir()
+
+    def forget_if_bare(self) -> None:
+        """Removes the folder again if there is nothing in it."""
+        with suppress(OSError):
             self.folder.rmdir()
 
     @contextmanager
@@ -124,12 +155,31 @@ def cache_folder(given: object) -> Path:
 
 
 def cache_entries(cache: Path) -> tuple[CacheEntry, ...]:
-    """All entries of the cache. Raises FeedError if the folder cannot be listed."""
+    """All entries of the cache, but for links: what those lead to is of another cache.
+
+    Raises FeedError if the folder cannot be listed.
+    """
     try:
-        found = [CacheEntry(path) for path in sorted(cache.iterdir()) if path.is_dir()]
+        found = [CacheEntry(path) for path in sorted(cache.iterdir()) if _is_folder(path)]
     except OSError as why:
         raise FeedError(f"cache folder {cache}: {why.strerror}") from why
     return tuple(entry for entry in found if entry.is_ours())
+
+
+def _is_folder(path: Path) -> bool:
+    """Not a link to one, nor one that cannot be seen."""
+    with suppress(OSError):
+        return stat.S_ISDIR(path.lstat().st_mode)
+    return False
+
+
+def read_file(file: Path) -> bytes:
+    """Raises OSError if it is none; for a pipe's other end it does not wait."""
+    number = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(number, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise OSError(errno.EINVAL, "no file", str(file))
+        return opened.read()
 
 
 def write_whole(file: Path, data: bytes) -> None:

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flowos.feeder._cache_entry import CacheEntry, write_whole
+from flowos.feeder._cache_entry import CacheEntry, read_file, write_whole
 from flowos.feeder._entries import digest
 from flowos.feeder._extensions import SampleFilter, select_samples
 from flowos.feeder._interfaces import EarlyReader, Listing, PrefetchBudget
@@ -90,7 +90,7 @@ def _read(entry: CacheEntry, identity: str) -> "Catalog | None":
     from flowos._native import Catalog
 
     try:
-        data = entry.catalog.read_bytes()
+        data = read_file(entry.catalog)
     except OSError:
         return None
     head, _, body = data.partition(b"\n")

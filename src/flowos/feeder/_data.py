@@ -1,6 +1,9 @@
 """An open data set: its catalog, its storage, and its cache on this node."""
 
+import errno
+import logging
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -21,6 +24,8 @@ from flowos.model import FeedError
 if TYPE_CHECKING:
     from flowos._native import Cache, Catalog, Counter, Files
     from flowos.feeder._interfaces import Source
+
+_LOG = logging.getLogger("flowos.feed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +69,15 @@ class Data:
             bytes=self.early_bytes,
             binding_seconds=self.opened_seconds,
         )
+
+    @property
+    def name_of(self) -> Callable[[int], str]:
+        """What errors call a sample: where it is mounted here, its whole path. Holds no cache."""
+        name, source = self.catalog.name, self.source
+        if not isinstance(source, Mounted):
+            return name
+        root = source.root
+        return lambda sample: str(root / name(sample))
 
     @property
     def files(self) -> "Files | None":
@@ -117,6 +131,7 @@ def _opened(
             attached = None
             try:
                 attached = _attached(entry, catalog, cache_key, limits, outdated)
+                _say_replaced(source.name, entry, attached.replaced())
             except FeedError as why:
                 complaint = str(why)
             if early and attached:
@@ -148,12 +163,34 @@ def _within(
 
 
 def _entry_of(cache: str | PathLike[str], key: str, name: str) -> tuple[CacheEntry | None, str]:
+    """The entry, and why nothing can be cached there; None: nothing is there either."""
     entry = CacheEntry(cache_folder(cache) / key)
-    try:
-        entry.make(name)
-    except FeedError as why:
-        return (entry if entry.source() else None), str(why)
-    return entry, ""
+    while True:
+        try:
+            entry.make(name)
+        except FeedError as why:
+            if _is_full(why) and entry.make_room():
+                continue
+            entry.forget_if_bare()
+            is_there = entry.source() and not entry.folder.is_symlink()
+            return (entry if is_there else None), str(why)
+        return entry, ""
+
+
+def _is_full(why: FeedError) -> bool:
+    cause = why.__cause__
+    return isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def _say_replaced(name: str, entry: CacheEntry, samples: int) -> None:
+    if samples:
+        _LOG.warning(
+            "Feed: %s: the list of its samples is another one now (files came, went or changed, "
+            "or extensions= is another): the %d samples cached in %s by the one before are dropped",
+            name,
+            samples,
+            entry.folder,
+        )
 
 
 def _attached(

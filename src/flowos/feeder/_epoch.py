@@ -15,18 +15,19 @@ from flowos.model import FeedError
 if TYPE_CHECKING:
     from flowos._native import Batch
 
-Pair: TypeAlias = tuple[Any, Any]
+EpochPair: TypeAlias = tuple[Any, Any]
 Take: TypeAlias = Callable[[], Any]
 """What is next, or None: the epoch is at its end."""
-Give: TypeAlias = Callable[[Any], Pair]
+Give: TypeAlias = Callable[[Any], EpochPair]
 """From what was taken to what a person gets."""
 
 
-class Epoch(Iterator[Pair]):
+class Epoch(Iterator[EpochPair]):
     """The batches of one epoch for one rank; `len` says how many are still to come.
 
     number: of the epoch. start: how many samples of it all ranks had taken before. taken: how many
-    batches this rank has taken since.
+    batches this rank has taken since. An error is raised once: after it the epoch is at its end,
+    and what comes after the last batch that was taken is another epoch's, or is taken again.
     """
 
     __slots__ = ("_batches", "_ended", "_give", "_take", "number", "start", "taken")
@@ -46,15 +47,19 @@ class Epoch(Iterator[Pair]):
     def __len__(self) -> int:
         return max(0, self._batches - self.taken)
 
-    def __next__(self) -> Pair:
-        got = self._take()
-        if got is None:
-            self._take = _nothing
-            self._ended()
-            raise StopIteration
-        pair = self._give(got)
-        self.taken += 1
-        return pair
+    def __next__(self) -> EpochPair:
+        try:
+            got = self._take()
+            if got is not None:
+                pair = self._give(got)
+                self.taken += 1
+                return pair
+        except Exception:
+            self._take = self._ended = _nothing
+            raise
+        ended, self._take, self._ended = self._ended, _nothing, _nothing
+        ended()
+        raise StopIteration
 
     def refuse(self, why: str) -> None:
         """From here on it cannot go on. One that is at its end stays so."""
@@ -83,7 +88,7 @@ class Giver:
         """Batches from native code."""
         return self._samples if self._record is None else self._array
 
-    def decoded(self, got: Decoded) -> Pair:
+    def decoded(self, got: Decoded) -> EpochPair:
         """Batches of a user function."""
         made, indices = got
         convert, labels = self._convert, None if self._values is None else self._values[indices]
@@ -95,10 +100,10 @@ class Giver:
             made = [convert(one) if isinstance(one, np.ndarray) else one for one in made]
         return made, None if labels is None else convert(labels)
 
-    def _samples(self, batch: "Batch") -> Pair:
+    def _samples(self, batch: "Batch") -> EpochPair:
         return Samples(batch), self._labels(batch)
 
-    def _array(self, batch: "Batch") -> Pair:
+    def _array(self, batch: "Batch") -> EpochPair:
         record = self._record
         assert record
         whole = batch.data.view(record.dtype).reshape(-1, *record.shape)

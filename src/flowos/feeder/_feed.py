@@ -18,7 +18,7 @@ from flowos.feeder._labels import How, Labels, labels_of
 from flowos.feeder._peers import Peers, checked
 from flowos.feeder._position import Position, position_in, state_of
 from flowos.feeder._python_source_thread import close
-from flowos.feeder._ranks import Ranks, ranks_of
+from flowos.feeder._ranks import ranks_of
 from flowos.feeder._resolve_source import Where
 from flowos.feeder._settings import FeedSettings, whole
 from flowos.feeder._source_options import asked
@@ -62,7 +62,8 @@ class Feed:
     training set's; None: all that there are, sorted.
     last: samples that fill no batch of every rank: "keep" (smaller batches), "drop", or "pad"
     (with samples from the epoch's beginning).
-    on_error: of a sample that cannot be had: "error" raises SampleError, "skip" leaves it out,
+    on_error: of a sample that cannot be had: "error" raises SampleError, which ends the epoch
+    (what is left of it, `state_dict` can resume), "skip" leaves it out,
     "replace" takes another of the batch; both count, up to `max_skipped`.
     framework: what arrays are: "numpy", "torch" (page-locked, where it has a GPU) or "jax".
     extensions: of a folder's files those that are samples, as ("jpg", "png"), "pictures" or "all";
@@ -134,7 +135,7 @@ class Feed:
             max_in_flight=max_in_flight,
             threads=threads,
         )
-        self._ranks = ranks_of(rank, world_size, _distributed(), os.environ)
+        self._ranks = ranks_of(rank, world_size, distributed_ranks(), os.environ)
         convert, way = converter(framework), chosen(decode, extensions)
         of_data = asked(member, dtype, length, column, label_column, way.files)
         budget = None if checked(peers) else self._settings.prefetch_budget
@@ -342,7 +343,7 @@ class Feed:
         if function is None:
             return None
         s = self._settings
-        name = self._data.catalog.name  # not ours: decoding threads must not keep this alive
+        name = self._data.name_of  # not ours: decoding threads must not keep this alive
         policy = Policy(on_error=s.on_error, max_skipped=s.max_skipped, name=name)
         threads = s.decode_threads
         return Decoding(giving_arrays(function), threads, 2 + threads // s.batch_size, policy)
@@ -368,7 +369,8 @@ class Feed:
     def _warn(self, complaint: str) -> None:
         if complaint and not self._warned:
             self._warned = complaint
-            warnings.warn(f"Feed: not all is kept in the cache: {complaint}", stacklevel=4)
+            about = "" if complaint.startswith("peer ") else "not all is kept in the cache: "
+            warnings.warn(f"Feed: {about}{complaint}", stacklevel=4)
 
     def _forked(self) -> None:
         """In a child: the threads are not here, and nothing may wait for them."""
@@ -394,7 +396,3 @@ def _in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_in_child)
-
-
-def _distributed() -> Ranks | None:
-    return Ranks(*found) if (found := distributed_ranks()) else None

@@ -50,11 +50,15 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The bytes [start, end) of what is called key; end None: the whole of it, as it is now."""
+    """The bytes [start, end) of what is called key; end None: the whole of it, as it is now.
+
+    listed_bytes: what the whole had when it was listed; -1 is not known.
+    """
 
     key: str
     start: int = 0
     end: int | None = None
+    listed_bytes: int = -1
 
 
 OnEntries: TypeAlias = Callable[[Sequence[Entry]], None]
@@ -139,7 +143,7 @@ class Source(Protocol):
     def identity(self) -> str:
         """Changes when a cached catalog is outdated; costs a listing of shards.
 
-        Empty: no cheaper check than building the catalog anew. Raises FeedError.
+        Empty: no cheaper check than a new catalog. Raises FeedError if it cannot be read.
         """
 
     def catalog(self, found: "Counter | None" = None) -> "Catalog":

@@ -32,7 +32,7 @@ class ListingPrefetcher:
         self._changed = threading.Condition()  # guards all that follows, and what is above
         self._room = budget.max_bytes
         self._most = self._free = budget.in_flight
-        self._keys: list[str] = []
+        self._pieces: list[Piece] = []
         self._known: set[str] = set()  # a listing that fails in passing finds them again
         self._asked = 0
         self._held: dict[str, Buffer] = {}
@@ -53,13 +53,13 @@ class ListingPrefetcher:
                     break
                 self._room -= entry.size_bytes
                 self._known.add(entry.key)
-                self._keys.append(entry.key)
+                self._pieces.append(Piece(entry.key, listed_bytes=entry.size_bytes))
             self._changed.notify_all()
 
     def keep(self, catalog: "Catalog", cache: "Cache") -> None:
         self._offer(catalog, cache)  # the link is not idle budget
         with self._changed:
-            del self._keys[self._asked :]
+            del self._pieces[self._asked :]
             self._leaving = True
             self._changed.wait_for(lambda: self._free == self._most)
         self._stop()
@@ -84,24 +84,24 @@ class ListingPrefetcher:
         self._thread.join()
 
     def _piece_of(self, number: int) -> Piece:
-        return Piece(self._keys[number])
+        return self._pieces[number]
 
-    # -- as flowos.feeder._interfaces.Tickets: a sample is the number of a key
+    # -- as flowos.feeder._interfaces.Tickets: a sample is the number of a piece
 
     def pull(self, most: int) -> list[tuple[int, int]]:
         with self._changed:
             self._changed.wait_for(
-                lambda: self._ended or (self._free and self._asked < len(self._keys))
+                lambda: self._ended or (self._free and self._asked < len(self._pieces))
             )
             first = self._asked
-            count = 0 if self._ended else min(most, self._free, len(self._keys) - first)
+            count = 0 if self._ended else min(most, self._free, len(self._pieces) - first)
             self._asked += count
             self._free -= count
         return [(number, number) for number in range(first, first + count)]
 
     def push(self, id: int, data: "Buffer") -> None:
         with self._changed:
-            self._held[self._keys[id]] = data  # places give new bytes for every read
+            self._held[self._pieces[id].key] = data  # places give new bytes for every read
             self.samples += 1
             self.bytes += memoryview(data).nbytes
             self._free += 1

@@ -113,7 +113,7 @@ def _of_folder(name: str, asked: SourceOptions) -> Mounted:
             arrays = [path for path in _shown_in(root) if path.suffix in ARRAYS]
             if not arrays:
                 raise FeedError(
-                    f"Feed: {name} has no .npy and no .bin in it, of which dtype= and length= tell"
+                    f"Feed: {name} has no .npy and no .bin in it, of which dtype= and length= say"
                 )
             return _of_files(name, arrays, asked)
         if shards_in(root) == TAR:

@@ -4,19 +4,21 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from flowos.feeder._url import line_without_secrets
 from flowos.model import FeedError
 
 _S3 = ("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", "AWS_SKIP_SIGNATURE=true")
 _GS = ("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SKIP_SIGNATURE=true")
 _AZ = ("AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY", "AZURE_SKIP_SIGNATURE=true")
-_VARIABLES = {"s3": _S3, "s3a": _S3, "gs": _GS, "http": None, "https": None}  # else Azure's
+_WEB = ("http", "https")
+_VARIABLES = {"s3": _S3, "s3a": _S3, "gs": _GS, **dict.fromkeys(_WEB)}  # else Azure's
 
 # Metadata services of clouds, for credentials: asked last, when nothing else was found.
 _METADATA = ("169.254.169.254", "169.254.170.2", "metadata.google.internal", "fd00:ec2::254")
 
 # Of those that a request itself is to blame for, these two are about the moment.
 _PASSING_STATUS = frozenset({408, 429})
-_REFUSED = frozenset({401, 403})
+DENIED_STATUS = frozenset({401, 403})
 _DENIED = frozenset({"PermissionDeniedError", "UnauthenticatedError"})
 _TOO_FAR = 416  # range not satisfiable
 
@@ -25,6 +27,7 @@ _TOO_FAR = 416  # range not satisfiable
 class _Said:
     """type: of the exception. status, code: what the server answered; kind: why none came."""
 
+    scheme: str
     type: str
     text: str
     status: int
@@ -40,22 +43,27 @@ def passes(why: Exception) -> bool:
         return False
     if not isinstance(why, GenericError):
         return isinstance(why, OSError)
-    said = _said(why)
+    said = _said(why, "")
     if said.status:
-        return said.status >= 500 or said.status in _PASSING_STATUS
+        return status_passes(said.status)
     return "redirect" not in said.text and "must be specified" not in said.text
 
 
+def status_passes(status: int) -> bool:
+    """Of an HTTP answer that is an error."""
+    return status >= 500 or status in _PASSING_STATUS
+
+
 def reason(why: Exception, scheme: str, timeout_seconds: float, tried_seconds: float) -> str:
-    """One line, with the remedy where one is known; what passes was tried for so long."""
+    """One line, with the remedy where one is known; what passes was tried for so long: 0, once."""
     if isinstance(why, FeedError):
         return str(why)
-    said = _said(why)
+    said = _said(why, scheme)
     variables = _VARIABLES.get(scheme, _AZ)
     keys, public = variables or ("", "")
     remedy = f": check {keys}, or set {public} for what is public to all" if variables else ""
     template = next((words for is_it, words in _KINDS if is_it(said)), "{text}")
-    template += f", tried for {tried_seconds:g} seconds" if passes(why) and tried_seconds else ""
+    template += f", tried for {tried_seconds:.0f} seconds" if passes(why) and tried_seconds else ""
     return template.format(
         text=said.text,
         code=f" ({said.code})" if said.code else "",
@@ -75,7 +83,7 @@ _KINDS: tuple[tuple[Callable[[_Said], bool], str], ...] = (
         "no credentials found: set {keys}, or {public} for what is public to all",
     ),
     (
-        lambda said: said.status in _REFUSED or said.type in _DENIED,
+        lambda said: said.status in DENIED_STATUS or said.type in _DENIED,
         "access denied{code}{remedy}",
     ),
     (lambda said: said.type in ("FileNotFoundError", "NotFoundError"), "it is not there"),
@@ -84,6 +92,10 @@ _KINDS: tuple[tuple[Callable[[_Said], bool], str], ...] = (
         "this server does not list its files: name tar shards, as in train-{{000..099}}.tar",
     ),
     (lambda said: said.status == _TOO_FAR, CHANGED),
+    (
+        lambda said: "redirect" in said.text and said.scheme in _WEB,
+        "this server sends from one address to the next without an end",
+    ),
     (lambda said: "redirect" in said.text, "the bucket is in another region: set AWS_REGION"),
     (lambda said: "must be specified" in said.text, "{text}: set {keys}"),
     (lambda said: said.kind == "Timeout", "no answer within {seconds:g} seconds"),
@@ -95,12 +107,13 @@ def _wants_credentials(text: str) -> bool:
     return any(place in text for place in _METADATA)
 
 
-def _said(why: Exception) -> _Said:
+def _said(why: Exception, scheme: str) -> _Said:
     text = str(why)
     status = re.search(r"status code: (\d{3})", text)
     code = re.search(r"<Code>(\w+)</Code>", text)
     kind = re.search(r"\bkind: (\w+)", text)
     return _Said(
+        scheme,
         type(why).__name__,
         _first_line(text) or type(why).__name__,
         int(status[1]) if status else 0,
@@ -115,4 +128,4 @@ def _first_line(text: str) -> str:
     first = re.sub(
         r"^Generic \w+ error: |Error performing list request: | in [\d.]+[mµn]?s\b", "", first
     )
-    return re.sub(r"\?[^\s\"')]+", "", re.sub(r"://[^/@\s]*@", "://", first))
+    return line_without_secrets(first)

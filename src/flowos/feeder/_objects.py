@@ -9,10 +9,14 @@ again, for minutes. Credentials are found by obstore in the environment, and nev
 """
 
 import os
+import time
+from base64 import b64encode
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from math import inf
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import unquote, urlsplit
 
 from flowos.feeder._endings import SHARDS
 from flowos.feeder._entries import add, in_byte_order
@@ -20,7 +24,7 @@ from flowos.feeder._interfaces import Entry, OnEntries, Piece, Tickets, ignore
 from flowos.feeder._object_errors import CHANGED, passes, reason
 from flowos.feeder._reader_threads import serve_in_threads
 from flowos.feeder._retry import Retry
-from flowos.feeder._url import Url
+from flowos.feeder._url import Url, line_without_secrets, user_info
 from flowos.model import FeedError
 
 if TYPE_CHECKING:
@@ -34,6 +38,16 @@ T = TypeVar("T")
 
 SCHEMES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "https")
 
+# The address of a store of one's own, as obstore takes it.
+_ADDRESSES = (
+    "AWS_ENDPOINT",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+    "AZURE_ENDPOINT",
+    "AZURE_STORAGE_ENDPOINT",
+    "GOOGLE_BASE_URL",
+)
+_WEB = ("http", "https")
 _CLOUDS = ("AWS_", "AZURE_", "GOOGLE_")
 _MAX_AT_ONCE = 256
 _LISTINGS_AT_ONCE = 32
@@ -47,7 +61,7 @@ class Bucket:
 
     def __init__(self, url: Url, timeout_seconds: float = 30.0) -> None:
         self.name = url.shown
-        self._scheme = url.scheme
+        self._url = url
         self._timeout_seconds = timeout_seconds
         self.patience = Retry(url.shown)
         self._store = _open(url, timeout_seconds)
@@ -57,6 +71,8 @@ class Bucket:
         self, found: "Counter | None" = None, on_entries: OnEntries = ignore
     ) -> list[Entry]:
         entries = self._listed(found, on_entries)
+        if not entries:
+            self._refuse_one_object()
         folders = {entry.key.rpartition("/")[0] for entry in entries}
         # A folder created by hand in a bucket's console is an object without bytes.
         files = [entry for entry in entries if entry.size_bytes or entry.key not in folders]
@@ -89,13 +105,33 @@ class Bucket:
         import obstore
 
         if piece.end is None:
-            return obstore.get(self._store, piece.key).bytes()
+            return self._not_cut(obstore.get(self._store, piece.key).bytes(), piece)
         if piece.end == piece.start:  # no range says so
             return b""
         options: GetOptions = {"range": (piece.start, piece.end)}
         got = obstore.get(self._store, piece.key, options=options)
         self._check_unchanged(piece, got.meta)
         return _whole(got.bytes(), piece.end - piece.start)
+
+    def _not_cut(self, data: "Buffer", piece: Piece) -> "Buffer":
+        """What is shorter than it was listed has to be so long now: it was written anew."""
+        import obstore
+
+        if memoryview(data).nbytes >= piece.listed_bytes:
+            return data
+        return _whole(data, obstore.head(self._store, piece.key)["size"])
+
+    def _refuse_one_object(self) -> None:
+        import obstore
+
+        is_bucket = "/" not in self._url.root.partition("://")[2]
+        if is_bucket or self._url.scheme in _WEB:
+            return
+        size = 0  # as of an empty folder, in some stores
+        with suppress(Exception):
+            size = obstore.head(self._store, "")["size"]
+        if size:
+            raise FeedError(f"{self.name} is one object: give the folder that it is in")
 
     def _check_unchanged(self, piece: Piece, meta: "ObjectMeta") -> None:
         listed = self._listed_as.setdefault(piece.key, meta)
@@ -160,11 +196,12 @@ class Bucket:
         is_over: Callable[[], bool] = lambda: False,
     ) -> T:
         """where: what a complaint begins with; None: our name."""
+        began = time.monotonic()
         try:
             return self.patience.again(call, lambda why: inf if passes(why) else 0, is_over)
         except Exception as why:
-            tried = self.patience.for_seconds
-            text = reason(why, self._scheme, self._timeout_seconds, tried)
+            tried = time.monotonic() - began if self.patience.for_seconds else 0.0
+            text = reason(why, self._url.scheme, self._timeout_seconds, tried)
             begin = self.name if where is None else where
             raise FeedError(f"{begin}: {text}" if begin else text) from None
 
@@ -184,13 +221,40 @@ def _open(url: Url, timeout_seconds: float) -> "ObjectStore":
         "read_timeout": limit,
         "timeout": timedelta(hours=1),
     }
+    _check_addresses(url)
     if _without_tls(url):
         options["allow_http"] = True
+    root, user = url.root, user_info(url.root)
+    if user and url.scheme in _WEB:  # obstore would not send it
+        word = b64encode(unquote(user).encode()).decode()
+        root, options["default_headers"] = url.shown, {"authorization": f"Basic {word}"}
     try:
         # We try again ourselves: obstore would not when the body of an answer is cut.
-        return from_url(url.root, client_options=options, retry_config={"max_retries": 0})
+        return from_url(root, client_options=options, retry_config={"max_retries": 0})
     except (BaseError, ValueError) as why:
         raise FeedError(f"{url.shown}: {reason(why, url.scheme, timeout_seconds, 0)}") from None
+
+
+def _check_addresses(url: Url) -> None:
+    """obstore panics at what is no address. Raises FeedError if one of this cloud's is none."""
+    if url.scheme in _WEB:
+        return
+    cloud = {"s": "AWS_", "g": "GOOGLE_"}.get(url.scheme[0], "AZURE_")
+    for name in _ADDRESSES:
+        value = os.environ.get(name)
+        if value is None or not name.startswith(cloud) or _is_address(value):
+            continue
+        said = f"{name}={line_without_secrets(value)!r}"
+        raise FeedError(f"{url.shown}: {said} is no address such as https://host:9000; mend it")
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        is_whole = text.split() == [text] and bool(parts.hostname) and parts.port != 0
+        return is_whole and parts.scheme in _WEB
+    except ValueError:  # of a port
+        return False
 
 
 def _without_tls(url: Url) -> bool:

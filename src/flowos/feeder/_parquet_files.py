@@ -17,7 +17,7 @@ from flowos.feeder._objects import SCHEMES, Bucket
 from flowos.feeder._one_line import one_line
 from flowos.feeder._ranged_file import RangedFile
 from flowos.feeder._retry import Retry
-from flowos.feeder._url import Url, read_url
+from flowos.feeder._url import Url, read_url, without_secrets
 from flowos.model import FeedError
 
 _WINDOW = 256 << 10  # footers and small columns come with one request
@@ -114,11 +114,12 @@ class ParquetFiles:
 
 def open_files(where: str | Path) -> ParquetFiles:
     """where: a file, a folder of them, or a URL of such. Raises FeedError if nothing is found."""
+    text = str(where)
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError:
-        raise FeedError(f"{where} is read by the package pyarrow: pip install pyarrow") from None
-    text = str(where)
+        shown = without_secrets(text) if "://" in text else text
+        raise FeedError(f"{shown} is read by the package pyarrow: pip install pyarrow") from None
     if "://" in text:
         return _files_at(read_url(text))
     path = Path(text)

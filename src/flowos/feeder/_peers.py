@@ -1,8 +1,9 @@
 """Nodes of one run that give each other what they have cached."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import index
 from typing import TYPE_CHECKING
 
 from flowos.feeder._ranks import Ranks
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from flowos._native import PeerSettings
 
 _SECRET = "FLOWOS_PEERS_SECRET"
+_MAX_SECONDS = 86_400
+_MAX_NODES = 1 << 32
 
 
 def checked(peers: object) -> bool:
@@ -30,6 +33,8 @@ class Peers:
     them can be read on its way.
     secret: of the run, 16 characters at least; None: what the variable FLOWOS_PEERS_SECRET says.
     node_of_rank: the node of each rank, counted from 0; empty: rank by rank, equally many on each.
+    timeout_seconds: a peer that does not answer for so long, or takes longer for a MiB, is left
+    alone for rest_seconds; its samples come from the source meanwhile.
 
     >>> fo.Peers(nodes=["node1:7000", "node2:7000"], secret="of this run alone").nodes
     ['node1:7000', 'node2:7000']
@@ -48,19 +53,58 @@ class Peers:
         secret = os.environ.get(_SECRET) if self.secret is None else self.secret
         if not secret:
             raise FeedError(f"Feed: peers have no secret: set secret= or the variable {_SECRET}")
-        if not self.nodes:
-            raise FeedError("Feed: peers have no nodes: give nodes=['host:port', ...], one of each")
-        of_rank = self.node_of_rank
-        if of_rank and len(of_rank) != ranks.world_size:
-            raise FeedError(
-                f"Feed: peers: node_of_rank has {len(of_rank)} entries for {ranks.world_size} ranks"
-            )
-        usual = ranks.rank * len(self.nodes) // ranks.world_size
+        if not isinstance(secret, str):
+            raise FeedError(f"Feed: peers: secret is a {type(secret).__name__}; expected a str")
+        nodes = _nodes(self.nodes)
+        of_rank = _node_of_rank(self.node_of_rank, ranks)
+        usual = ranks.rank * len(nodes) // ranks.world_size
         return PeerSettings(
-            list(self.nodes),
+            nodes,
             of_rank[ranks.rank] if of_rank else usual,
             secret,
-            list(of_rank),
-            self.timeout_seconds,
-            self.rest_seconds,
+            of_rank,
+            _seconds("timeout_seconds", self.timeout_seconds, 0.001),
+            _seconds("rest_seconds", self.rest_seconds, 0.0),
         )
+
+
+def _nodes(given: object) -> list[str]:
+    some = isinstance(given, Iterable) and not isinstance(given, str | bytes)
+    each = tuple(given) if some else (given,)  # type: ignore[arg-type]
+    nodes = [node for node in each if isinstance(node, str)]
+    if not some or len(nodes) < len(each):
+        raise FeedError(
+            f"Feed: peers: nodes={brief_repr(given)}; expected ['host:port', ...], one of each node"
+        )
+    if not nodes:
+        raise FeedError("Feed: peers have no nodes: give nodes=['host:port', ...], one of each")
+    for node in nodes:
+        if nodes.count(node) > 1:
+            raise FeedError(f"Feed: peers: {node} is in nodes= twice; each node has its own")
+    return nodes
+
+
+def _node_of_rank(given: object, ranks: Ranks) -> list[int]:
+    try:
+        found = list(map(index, given)) if isinstance(given, Iterable) else None
+    except TypeError:
+        found = None
+    if found is None or not all(0 <= node < _MAX_NODES for node in found):
+        raise FeedError(
+            f"Feed: peers: node_of_rank={brief_repr(given)}; expected the number of its node, from "
+            "0, for each rank"
+        )
+    if found and len(found) != ranks.world_size:
+        raise FeedError(
+            f"Feed: peers: node_of_rank has {len(found)} entries for {ranks.world_size} ranks"
+        )
+    return found
+
+
+def _seconds(name: str, given: object, least: float) -> float:
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    if not is_number or not least <= given <= _MAX_SECONDS:  # type: ignore[operator]
+        raise FeedError(
+            f"Feed: peers: {name}={brief_repr(given)}; expected {least:g} to {_MAX_SECONDS:,}"
+        )
+    return float(given)  # type: ignore[arg-type]

@@ -71,7 +71,7 @@ class RemoteSource:
 
         def piece_of(sample: int) -> Piece:
             if not of_shards:
-                return Piece(catalog.name(sample))
+                return Piece(catalog.name(sample), listed_bytes=int(sizes[sample]))
             start = int(offsets[sample])
             return Piece(groups[group_of[sample]], start, start + int(sizes[sample]))
 

@@ -18,8 +18,8 @@ from flowos.model import FeedError, brief_repr
 if TYPE_CHECKING:
     from flowos.feeder._interfaces import Source
 
-Storage: TypeAlias = str | PathLike[str]
-Where: TypeAlias = Storage | Sequence[Storage]
+Location: TypeAlias = str | PathLike[str]
+Where: TypeAlias = Location | Sequence[Location]
 
 _ENDPOINTS = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AZURE_ENDPOINT")
 """Two stores may have a bucket of the same name."""

@@ -12,7 +12,7 @@ from queue import SimpleQueue
 from typing import TypeVar, cast
 
 from flowos.feeder._one_line import one_line
-from flowos.feeder._url import without_secrets
+from flowos.feeder._url import line_without_secrets
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -30,7 +30,8 @@ _LOOK_SECONDS = 0.2
 class Retry:
     """Retries of one storage, shared by its threads: one outage is logged once.
 
-    for_seconds: from the first failure of a call to its last.
+    for_seconds: from the beginning of a call to its last failure. Of the first try, which may have
+    gone well for long, at most the half counts.
     """
 
     def __init__(self, name: str) -> None:
@@ -61,15 +62,17 @@ class Retry:
         passes: Callable[[Exception], float],
         is_over: Callable[[], bool],
     ) -> T:
-        began: float | None = None
+        began = time.monotonic()
+        failed: float | None = None
         tries = 0
         while True:
             try:
                 return call()
             except Exception as why:
                 now = time.monotonic()
-                began = now if began is None else began
-                left = began + min(passes(why), self.for_seconds) - now
+                failed = now if failed is None else failed
+                patience = min(passes(why), self.for_seconds)
+                left = max(began, failed - patience / 2) + patience - now
                 if left <= 0:
                     raise
                 if now - began >= _WARN_AFTER_SECONDS:
@@ -126,10 +129,11 @@ class Retry:
                 self._warned_at = now
         if due:
             logging.getLogger("flowos.feed").warning(
-                "%s: no answer for %.0f seconds (%s); trying again for up to %.0f seconds (%s)",
+                "%s: tried without success for %.0f seconds (%s); "
+                "trying again for up to %.0f seconds (%s)",
                 self._name,
                 now - began,
-                without_secrets(one_line(why)),
+                line_without_secrets(one_line(why)),
                 self.for_seconds,
                 SECONDS_VARIABLE,
             )

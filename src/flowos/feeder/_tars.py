@@ -148,7 +148,7 @@ class _Grouping:
 
 
 def _members(storage: Storage, shard: Entry) -> Iterator[tuple[tarfile.TarInfo, tarfile.TarFile]]:
-    """The files of a tar. tarfile.TarError or FeedError where it is none, or is not whole."""
+    """The files of a tar. Raises tarfile.TarError or FeedError if it is none, or is not whole."""
     file = RangedFile(storage, shard, _WINDOW)
     with tarfile.open(fileobj=file, mode="r:") as tar:
         for info in tar:

@@ -9,6 +9,10 @@ from itertools import product
 from flowos.feeder._endings import SHARDS
 from flowos.model import FeedError
 
+# User information ends at the last @ of the authority; a key of S3 may have slashes, though.
+_USER_INFO = re.compile(r"://(?:[^/\s]*@|[^/\s:\[]*:(?!\d+(?:/|\s|$))\S*@)")
+_QUERY = re.compile(r"\?[^\s\"')]+")
+
 _MANY = re.compile(r"[{*]")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _NUMBERS = re.compile(r"(\d+)\.\.(\d+)")
@@ -35,6 +39,8 @@ class Url:
 def read_url(text: str) -> Url:
     """Raises FeedError if it is no URL, or expands to too many."""
     scheme, colon, rest = text.partition("://")
+    scheme = scheme.lower()
+    text = scheme + colon + rest
     if not colon or not scheme or not rest:
         raise FeedError(f"{text!r} is no URL such as s3://bucket/folder")
     if scheme in ("http", "https") and "?" in rest:
@@ -77,6 +83,17 @@ def _choices(inside: str) -> Iterator[str]:
         yield f"{number:0{width}d}"
 
 
-def without_secrets(text: str) -> str:
+def without_secrets(url: str) -> str:
     """Without user and password, and without what signs it."""
-    return re.sub(r"://[^/@]*@", "://", text.partition("?")[0])
+    return _USER_INFO.sub("://", url).partition("?")[0]
+
+
+def user_info(url: str) -> str:
+    """`user:password`, as it is written; empty if there is none."""
+    found = _USER_INFO.search(url)
+    return found[0].removeprefix("://").removesuffix("@") if found else ""
+
+
+def line_without_secrets(line: str) -> str:
+    """Of what another program says: the same for each address in it."""
+    return _QUERY.sub("", _USER_INFO.sub("://", line))

@@ -96,7 +96,7 @@ def _dropped(folder: Path) -> bool:
 def _timed(
     source: Path, cache: Path | None, reads: int, total: int, storage: str
 ) -> tuple[float, float]:
-    """Seconds to the first minibatch and to the last, from nothing. Raises FeedError."""
+    """Seconds to the first minibatch and to the last. Raises FeedError if not all were read."""
     seen, first = 0, 0.0
     began = time.perf_counter()
     with Feed(source, cache, batch_size=BATCH_SIZE, labels=None, max_in_flight=reads) as feed:

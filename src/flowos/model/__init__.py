@@ -20,7 +20,7 @@ _PARTS = {
     "_device": "XVC Bitstream DeviceKind DeviceOwner DeviceRecord DeviceState Fpga NodeDevice",
     "_either": "either",
     "_engine_array": "EngineArray on_host",
-    "_engine_flow": "EngineFlow EngineSite Source with_chosen with_engines",
+    "_engine_flow": "EngineFlow EngineSite ValueSource with_chosen with_engines",
     "_engine_plan": "HOST ChosenEngines EnginePlan PlannedCopy PlannedTask SiteNote",
     "_errors": (
         "Cancelled CloudError DeviceError EngineMissing EnvironmentRefused FeedError "
@@ -147,7 +147,7 @@ if TYPE_CHECKING:
     from flowos.model._engine_flow import (
         EngineFlow as EngineFlow,
         EngineSite as EngineSite,
-        Source as Source,
+        ValueSource as ValueSource,
         with_chosen as with_chosen,
         with_engines as with_engines,
     )

@@ -20,7 +20,7 @@ from flowos.model._graph import (
 from flowos.model._ports import any_
 from flowos.model._wiring import unused_name
 
-Source = tuple[int, int]
+ValueSource = tuple[int, int]
 """A site, and which of its outputs."""
 _Value = Port | Constant
 
@@ -36,7 +36,7 @@ class EngineSite:
     label: str
     task: Task
     bodies: tuple[Python, ...]
-    sources: tuple[Source | None, ...]
+    sources: tuple[ValueSource | None, ...]
     read: tuple[bool, ...] = ()
 
     @property
@@ -103,8 +103,8 @@ class _Opened:
         self.allowed, self.body, self.flow = allowed, body, flow
         self.sites: list[EngineSite] = []
         self.notes: list[Port] = []
-        self._places: dict[Port, Source] = {}
-        self._read: set[Source] = set()
+        self._places: dict[Port, ValueSource] = {}
+        self._read: set[ValueSource] = set()
         name = unused_name("engines", {port.name for port in flow.inputs})
         self._engines = flow_input(name, any_)
 

@@ -69,7 +69,7 @@ class _Unknown(Exception):  # noqa: N818 - reads as what happened
 
 
 def port_type(where: str, hint: Any) -> PortType:
-    """The port type, or the one to which a Python or NumPy type maps. Raises WiringError."""
+    """The port type, or that of a Python or NumPy type. Raises WiringError if there is none."""
     try:
         return _type_of(hint, ())
     except _Unknown as unknown:
@@ -83,7 +83,7 @@ def port_type(where: str, hint: Any) -> PortType:
 
 
 def _type_of(hint: Any, within: tuple[type, ...]) -> PortType:
-    """within: classes whose fields are being looked at. Raises _Unknown."""
+    """within: classes whose fields are looked at. Raises _Unknown for a part without a type."""
     if isinstance(hint, PortType):
         return hint
     if isinstance(hint, NewType):

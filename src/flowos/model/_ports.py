@@ -288,6 +288,8 @@ def array(dtype: object = None, shape: int | str | Shape | None = None) -> Array
     shape: a name stands for an extent that is the same in all ports of one task, such as ("n", 3).
     An integer input of that name is that extent. In a list or another port it says nothing.
 
+    In a signature, type checkers take Annotated[NDArray[np.float64], fo.array(float64, (None, 3))].
+
     >>> fo.array(fo.float64, (None, 3)).check(np.zeros((5, 3)))
     >>> fo.array("float32", ("n", "n")).check(np.zeros((2, 2)))
     "expected array(float32, ('n', 'n')), given an array of float64, shape (2, 2)"

@@ -52,11 +52,15 @@ class PaperSuite:
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteStep:
-    """Part of a suite that a run measured. of: what it shares with the suite's other runs."""
+    """Part of a suite that a run measured. of: what it shares with the suite's other runs.
+
+    measured: labels of cases that earlier runs measured, and this one does not.
+    """
 
     of: str
     suite: str
     probe: str
+    measured: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

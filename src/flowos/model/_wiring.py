@@ -147,7 +147,7 @@ def check_options(task: str, retries: object, requeue: object, cache: object) ->
 
 
 def needs_of(task: str, given: Needs | Sequence[Needs] | None) -> Needs:
-    """As they are given to a task: of several the first is preferred. Raises WiringError."""
+    """As a task is given them: the first is preferred. Raises WiringError if they are not Needs."""
     if not isinstance(given, tuple | list):
         return given or Needs()  # type: ignore[return-value]  # a task looks what it is
     if not given or not all(isinstance(each, Needs) and not each.otherwise for each in given):

@@ -31,7 +31,7 @@ class Acting:
         return refusal
 
     def announce(self, vm: Vm) -> None:
-        """Say to Slurm where the node is, if the cloud says it. Raises SliceRefused."""
+        """Say to Slurm where the node is, if it is known. Raises SliceRefused if Slurm refuses."""
         if vm.address:
             self.slurm.set_address(vm.node, vm.address)
 

@@ -30,7 +30,7 @@ def write_together(folder: Path, texts: Mapping[str, str]) -> tuple[Path, ...]:
     """Write these files (name -> text) into a folder, which is created if it does not exist.
 
     All are written under temporary names first and then renamed, so that existing files stay as
-    they were if one cannot be written. Raises OSError then.
+    they were. Raises OSError if one cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     mark = os.urandom(4).hex()

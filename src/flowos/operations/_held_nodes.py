@@ -17,7 +17,7 @@ def held_nodes(
 ) -> Iterator[DeployedOn]:
     """Held until the end of the `with`. of, number: as of a `Deployment`.
 
-    Raises SliceRefused without nodes.
+    Raises SliceRefused if there are no nodes.
     """
     gone: list[str] = []
     with slice_(pool=pool, nodes=count, on_event=_heard(on_progress, gone)) as held:

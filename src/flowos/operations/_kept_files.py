@@ -78,7 +78,7 @@ def _goes(path: Path) -> bool:
 
 
 def _kept(made: Path) -> Path:
-    """The same file or folder in one that stays. Raises OSError."""
+    """The same file or folder in one that stays. Raises OSError if it cannot be copied."""
     folder = Path(tempfile.mkdtemp(prefix="flowos-"))
     kept, source = folder / made.name, made.resolve()
     try:

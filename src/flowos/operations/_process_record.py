@@ -28,7 +28,7 @@ from flowos.engine import SliceUsage
 from flowos.store import default_file
 
 if TYPE_CHECKING:
-    from flowos.engine import Answer, RequestListener
+    from flowos.engine import RequestHandler, RequestListener
 
 _BETWEEN_SECONDS = 1.0
 _MAX_RECORDS, _DROPPED = 1000, 100
@@ -66,7 +66,7 @@ class ProcessRecord:
                 self._begin()
             return str(self._known["id"])
 
-    def listen(self, answer: "Answer") -> None:
+    def listen(self, answer: "RequestHandler") -> None:
         """Answer requests from now on; the first one that answers does."""
         from flowos.engine import RequestListener
 
@@ -222,7 +222,7 @@ def process_id() -> str:
     return _record.id()
 
 
-def listen(answer: "Answer") -> None:
+def listen(answer: "RequestHandler") -> None:
     """Answer requests of other terminals."""
     _record.listen(answer)
 

@@ -15,8 +15,17 @@ from typing import (
     overload,
 )
 
-from flowos.engine import OnStage, Slice, SliceOptions, Workers, here, open_slice, remedy_of
-from flowos.model import Flow, OnProgress, Port, SliceRefused, brief_repr, flow_output
+from flowos.engine import (
+    Flowing,
+    OnStage,
+    Slice,
+    SliceOptions,
+    Workers,
+    here,
+    open_slice,
+    remedy_of,
+)
+from flowos.model import Flow, OnProgress, SliceRefused, brief_repr, flow_output
 from flowos.operations._answers import answer
 from flowos.operations._fpgas import know_fpgas
 from flowos.operations._process_record import listen
@@ -28,7 +37,6 @@ if TYPE_CHECKING:  # a slice without a pool loads none of it
     from flowos.model import Ask, Pool, Topology
     from flowos.plan import NodeRange
 
-Flowing = Flow | Port | Sequence[Port]
 _IDLE_SECONDS = 300.0
 _Devices = Mapping[str, int] | None
 _Nodes = int | tuple[int, int] | None

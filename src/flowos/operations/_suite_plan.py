@@ -1,6 +1,6 @@
 """What of a suite can be measured here, by which runs, and about how long each takes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from flowos.model import (
@@ -12,10 +12,13 @@ from flowos.model import (
     MeasurementRequest,
     PaperFigure,
     PaperSuite,
+    Run,
+    SuiteStep,
     Unmeasured,
     UsageError,
     did_you_mean,
 )
+from flowos.operations._suite_runs import cases_left
 from flowos.operations.measure import (
     budget_seconds,
     offered,
@@ -45,7 +48,8 @@ class PlannedStep:
 
     figures: their numbers. cases: in each environment. seconds: about how long it takes. limit: the
     seconds that it is given; None for those of its effort, which a busy machine may need.
-    nodes: between how many it is measured. done: the run that measured it, or "".
+    nodes: between how many it is measured. done: the run that measured it, or "". measured: labels
+    of cases that earlier runs measured, until their time was out; seconds are of the others.
     """
 
     probe: str
@@ -56,6 +60,7 @@ class PlannedStep:
     limit: float | None = None
     nodes: int = 1
     done: str = ""
+    measured: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,9 +107,9 @@ def plan_suite(
     figures: Sequence[PaperFigure],
     facts: Facts,
     request: MeasurementRequest,
-    done: dict[str, str],
+    done: Mapping[str, Run],
 ) -> SuitePlan:
-    """done: probe -> the run that measured it."""
+    """done: probe -> the run that measured it, or some of its cases."""
     names = dict.fromkeys(part.probe for figure in figures for part in figure.parts)
     found = {name: _step(name, facts, request) for name in names}
     planned = tuple(_planned(figure, found, facts) for figure in figures)
@@ -113,11 +118,27 @@ def plan_suite(
         suite=suite,
         figures=planned,
         steps=tuple(
-            replace(step, figures=tuple(shown_in[name]), done=done.get(name, ""))
+            _left_of(replace(step, figures=tuple(shown_in[name])), done.get(name), facts, request)
             for name, step in found.items()
             if isinstance(step, PlannedStep) and shown_in[name]
         ),
     )
+
+
+def _left_of(
+    step: PlannedStep, done: Run | None, facts: Facts, request: MeasurementRequest
+) -> PlannedStep:
+    """The step, with what a run had measured of it until its time was out."""
+    if done is None:
+        return step
+    left = cases_left(done, step.cases)
+    if not left:
+        return replace(step, done=done.id)
+    measured = tuple(case.label for case in step.cases if case not in left)
+    part = SuiteStep(of="", suite="", probe=step.probe, measured=measured)
+    others = _step(step.probe, facts, replace(request, suite=part))
+    seconds = others.seconds if isinstance(others, PlannedStep) else step.seconds
+    return replace(step, seconds=seconds, measured=measured)
 
 
 def _planned(

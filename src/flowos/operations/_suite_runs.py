@@ -1,22 +1,26 @@
 """Which runs of the store are of a suite that was begun, on a machine of this kind."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from flowos.model import Facts, MeasurementRequest, NoStoreError, Run
+from flowos.model import Case, Facts, MeasurementRequest, NoStoreError, Run
 from flowos.operations._alike_runs import kind_of
 from flowos.operations.history import report
-from flowos.operations.measure import TIME_WAS_OUT
+from flowos.operations.measure import TIME_WAS_OUT, lacked_time
 from flowos.report import Report
 from flowos.store import open_store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BegunSuite:
-    """of: what its runs share. reports: probe -> the report of the run that measured it."""
+    """of: what its runs share. reports: probe -> the report of the run that measured it.
+
+    earlier: of a probe whose cases several runs measured, as time was out, those before, in order.
+    """
 
     of: str
     reports: dict[str, Report]
+    earlier: dict[str, tuple[Report, ...]] = field(default_factory=dict)
 
 
 def begun(
@@ -38,14 +42,29 @@ def begun(
 
 def _begun(ours: list[tuple[Run, str]], url: str | None) -> BegunSuite:
     _, of = ours[0]
-    reports: dict[str, Report] = {}
+    before, complete = BegunSuite(of=of, reports={}), set[str]()
     for run, its in ours:
         step = run.request.suite
-        if step and its == of and step.probe not in reports and _is_whole(run):
+        if step and its == of and step.probe not in complete and _is_whole(run):
             found = report(run.id, url)
-            if has_numbers(found, step.probe):
-                reports[step.probe] = found
-    return BegunSuite(of=of, reports=reports)
+            if not has_numbers(found, step.probe):
+                continue
+            if step.probe in before.reports:
+                before.earlier[step.probe] = (found, *before.earlier.get(step.probe, ()))
+            before.reports.setdefault(step.probe, found)
+            if not step.measured:
+                complete.add(step.probe)
+    return before
+
+
+def cases_left(run: Run, planned: Iterable[Case]) -> tuple[Case, ...]:
+    """Which of the cases planned for the run's step it did not come to, as its time was out."""
+    missed = [case for case, why in run.unmeasured if lacked_time(why)]
+    return tuple(
+        case
+        for case in planned
+        if any(c.probe == case.probe and set(c.levels) >= set(case.levels) for c in missed)
+    )
 
 
 def has_numbers(found: Report, probe: str) -> bool:

@@ -9,6 +9,7 @@ import shlex
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from flowos.operations._documents import read_document
 from flowos.operations._files import replaced
 from flowos.operations.history import numbers_of, report
 from flowos.plan import MIN_RUNS, BaselineCheck, baseline_numbers, checked, unjudged_numbers
+from flowos.probes import probes_for
 from flowos.report import Report, baseline_json, junit, read_baseline_json
 
 _MAX_BYTES = 1 << 26
@@ -89,7 +91,9 @@ def write_baseline(baseline: Baseline, path: Path) -> None:
 
 def read_baseline(path: Path) -> Baseline:
     """Raises UsageError, with the file's name, if it is no baseline."""
-    return read_document(path, "baseline", read_baseline_json, max_bytes=_MAX_BYTES)
+    asked = [probe.name for probe in probes_for() if probe.info.asked]
+    read = partial(read_baseline_json, asked=asked)
+    return read_document(path, "baseline", read, max_bytes=_MAX_BYTES)
 
 
 def request_of(baseline: Baseline, given: MeasurementRequest) -> MeasurementRequest:

@@ -100,7 +100,7 @@ def reconcile(
 
 
 def _all_done(work: Callable[[_T], bool], tables: Iterable[_T]) -> bool:
-    """Of each table, whatever became of the others. Raises the first CloudError at the end."""
+    """Of each table. Raises the first CloudError, if any, once all were tried."""
     done, errors = [], []
     for table in tables:
         try:

@@ -38,7 +38,7 @@ class CheckedDevice:
 
 
 def list_devices() -> tuple[DeviceState, ...]:
-    """All, each asked if no program uses it. Raises SettingsError, DeviceError."""
+    """All, each asked if no program uses it. Raises FlowosError if settings or a tool are wrong."""
     return tuple(map(state_of, here().devices(_settings())))
 
 
@@ -47,7 +47,7 @@ def load(
 ) -> LoadedBitstream:
     """Configure an FPGA, and see that it is. name: of the device; else the best one for it.
 
-    again: also if it has the bitstream already. Raises DeviceError.
+    again: also if it has the bitstream already. Raises DeviceError if no FPGA takes it.
     """
     bitstream = _bitstream(file)
     states = [state_of(each) for each in _fpgas(name)]
@@ -77,7 +77,7 @@ def load(
 
 
 def verify(name: str) -> CheckedDevice:
-    """That a device answers and, if it is an FPGA, is configured. Raises DeviceError."""
+    """That a device answers and, if it is an FPGA, is configured. Raises DeviceError if not."""
     device = _named(name)
     with HeldDevice(device) as held:
         seen = held.verify()
@@ -85,7 +85,10 @@ def verify(name: str) -> CheckedDevice:
 
 
 def reset(name: str, *, dry_run: bool = False) -> CheckedDevice:
-    """Reset a device; one that was taken out is in use again if it answers. Raises DeviceError."""
+    """Reset a device; one that was taken out is in use again if it answers.
+
+    Raises DeviceError if there is none of this name, a program holds it, or it does not answer.
+    """
     device = _named(name)
     work = device_driver_named(device.driver).reset(device)
     if not dry_run:

@@ -1,9 +1,11 @@
 """`flowos doctor`: collects facts, asks the probes, tries the runtimes, and reports what works."""
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from flowos import engine
+from flowos._user_folders import HomeFolderError, cache_folder
 from flowos.drivers import RUNTIMES, Runtime
 from flowos.model import EngineMissing, Facts, MeasurementRequest
 from flowos.operations._extras import extras
@@ -31,7 +33,7 @@ def doctor(request: MeasurementRequest | None = None, pool: str = "") -> Diagnos
     if not pool:
         here, found = engine.here(), facts(asked)
         bodies = (*engine_checks(found), _verilog(), _r())
-        checks = (_energy(here), *extras(), *bodies, *_runtimes(here), *_left_alone())
+        checks = (_cache(), _energy(here), *extras(), *bodies, *_runtimes(here), *_left_alone())
         return _diagnosis(found, asked, checks)
     with slice_(pool=pool) as held:
         (node,) = held.held.nodes
@@ -49,6 +51,24 @@ def _runtimes(node: engine.Node) -> Iterator[Check]:
     for name, runtime in RUNTIMES.items():
         if name != "bare":
             yield _runtime(runtime, tried)
+
+
+def _cache() -> Check:
+    """Where the programs that measure are compiled."""
+    remedy = "name another: export XDG_CACHE_HOME=/var/tmp/$USER"
+    try:
+        folder = cache_folder()
+    except HomeFolderError as error:
+        says = str(error)
+    else:
+        there = next(each for each in (folder, *folder.parents) if each.exists())
+        if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
+            return Check(group="use", name="cache folder", works=True, says=str(folder))
+        says = f"{folder} cannot be written"
+    says += ": no program that measures can be compiled"
+    return Check(
+        group="use", name="cache folder", works=False, says=says, remedy=remedy, needed=True
+    )
 
 
 def _energy(node: engine.Node) -> Check:

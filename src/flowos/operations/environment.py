@@ -10,21 +10,21 @@ from flowos.drivers import BOOTING, RUNTIMES
 from flowos.model import BARE, Environment, EnvironmentRefused, Pairs
 
 Word = str | PathLike[str] | Environment | None
-Bind = str | PathLike[str] | tuple[str | PathLike[str], str | PathLike[str]]
+GivenBind = str | PathLike[str] | tuple[str | PathLike[str], str | PathLike[str]]
 
 
 def environment(
     word: Word = None,
     *,
-    binds: Iterable[Bind] = (),
+    binds: Iterable[GivenBind] = (),
     devices: Iterable[str] = (),
     variables: Mapping[str, str] | Iterable[str] = (),
 ) -> Environment:
     """Describe an environment.
 
     word: "bare" or None, the path of an image, or (as text) its name in the image library; an
-    image may be followed by @RUNTIME ("image.sqfs@podman"), where qemu boots it, with
-    @qemu:kernel=NAME,mem=1G. "bare:kernel=NAME" or "image@bwrap:kernel=NAME", in a Slurm pool:
+    image may be followed by @RUNTIME (`image.sqfs@podman`), where qemu boots it, with
+    @qemu:kernel=NAME,mem=1G. `bare:kernel=NAME` or `image@bwrap:kernel=NAME`, in a Slurm pool:
     nodes that have booted it. binds: SRC, "SRC:DST", "SRC:DST:ro", or
     (SRC, DST) with "DST:ro" for read-only. devices: CDI names, as nvidia.com/gpu=0. variables: by
     name, or "NAME=VALUE".
@@ -57,7 +57,7 @@ def split_runtime(word: str) -> tuple[str, str]:
 
 def _completed(
     base: Environment,
-    binds: Iterable[Bind],
+    binds: Iterable[GivenBind],
     devices: Iterable[str],
     variables: Mapping[str, str] | Iterable[str],
 ) -> Environment:
@@ -141,7 +141,7 @@ def _check_runtime(word: str, runtime: str) -> None:
         )
 
 
-def _bind(given: Bind) -> tuple[str, str]:
+def _bind(given: GivenBind) -> tuple[str, str]:
     if isinstance(given, tuple):
         source, target = fspath(given[0]), fspath(given[1])
     else:

@@ -44,6 +44,7 @@ __all__ = [
     "cleared",
     "planned",
     "prefilled",
+    "removable",
     "sample_filter",
     "serve_metrics",
     "state",
@@ -183,6 +184,17 @@ def _checked(kept: CachedSource, on_progress: OnProgress) -> int:
         damaged = verify(kept, done)
     pace.at(kept.samples, kept.samples, 0)
     return damaged
+
+
+def removable(care: Care) -> tuple[CachedSource, ...]:
+    """What `cleared` takes of it. Raises FeedError if nothing is there, or all is of others."""
+    found = state(care)
+    ours = tuple(kept for kept in found if not kept.owner)
+    if not ours:
+        raise FeedError(
+            f"cache folder {found[0].folder} belongs to {found[0].owner}, who alone can remove it"
+        )
+    return ours
 
 
 def cleared(kept: CachedSource) -> int:

@@ -117,8 +117,11 @@ def read_places(flow: Flow, given: Sequence[str]) -> dict[str, Path]:
     places: dict[str, Path] = {}
     for word in given:
         name, _, path = word.partition("=")
-        if name not in kinds or not path:
+        if not path:
             raise UsageError(f"--out {word}: expected OUTPUT=PATH; outputs: {', '.join(kinds)}")
+        if name not in kinds:
+            hint = did_you_mean(name, kinds) or f"; outputs: {', '.join(kinds)}"
+            raise UsageError(f"--out {word}: no output {name!r}{hint}")
         if complaint := place_complaint(kinds[name], Path(path)):
             raise UsageError(f"--out {word}: {complaint}")
         if name in places:
@@ -167,13 +170,17 @@ def read_values(flow: Flow, given: Sequence[str], *, lacking: bool = False) -> d
     one, and unless `lacking` for inputs that have none."""
     ports = {p.spec.name: p.spec for p in flow.inputs}
     takes = ", ".join(f"{p.name}: {p.type}" for p in ports.values()) or "none"
+    named = {word.partition("=")[0] for word in given}
     values: dict[str, object] = {}
     for word in given:
         name, equals, text = word.partition("=")
         if not equals:
             raise UsageError(f"{word!r}: expected NAME=VALUE; the flow's inputs are {takes}")
         if name not in ports:
-            hint = did_you_mean(name, ports) or f"; its inputs are {takes}"
+            hint = (
+                did_you_mean(name, [each for each in ports if each not in named])
+                or f"; its inputs are {takes}"
+            )
             raise UsageError(f"the flow has no input {name!r}{hint}")
         if name in values:
             raise UsageError(f"{word!r}: input {name!r} is given twice")

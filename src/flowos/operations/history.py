@@ -19,9 +19,16 @@ from flowos.model import (
     did_you_mean,
 )
 from flowos.operations._files import replaced
-from flowos.operations.measure import OUT_OF_TIME, as_planned, report_of, with_time_to_tell
-from flowos.plan import Numbers, by_probe, compare, limits_for, side_by_side
-from flowos.probes import probe_named
+from flowos.operations.measure import (
+    as_planned,
+    lacked_time,
+    not_begun,
+    report_of,
+    with_end,
+    with_time_to_tell,
+)
+from flowos.plan import LOOKS, Numbers, by_probe, compare, limits_for, side_by_side
+from flowos.probes import ENV, probe_named
 from flowos.report import Report, csv
 from flowos.store import open_store
 
@@ -81,31 +88,57 @@ def _as_parquet(text: str) -> bytes:
 
 
 def compared(
-    ref: str, url: str | None, *, axis: str, base: str = "", margin: float = EQUAL_MARGIN
+    ref: str, url: str | None, *, axis: str, base: str = "", margin: float | None = None
 ) -> tuple[Verdict, ...]:
     """Verdicts between the levels of an axis inside one run, in which they were interleaved.
 
     base: by default the axis's first level. Cases that were not measured at it are left out.
+    margin: by default that of the run itself.
     """
     run, measured = _samples_of(ref, url)
     samples = as_planned(run, measured)
     levels = _levels(samples)
     if axis not in levels:
-        known = f"{', '.join(levels) or 'none'}{did_you_mean(axis, levels)}"
-        raise UsageError(f"run {run.id} has no axis {axis!r}; it has {known}")
+        raise UsageError(_without_axis(run, samples, axis, levels))
     if base and base not in levels[axis]:
         known = f"{', '.join(levels[axis])}{did_you_mean(base, levels[axis])}"
         raise UsageError(f"axis {axis!r} of run {run.id} has no level {base!r}; it has {known}")
     base = base or levels[axis][0]
-    found = compare(
-        [s for s in _with_base(samples, axis, base) if _is_judged(s, axis)],
-        axis=axis,
-        base=base,
-        margin=margin,
-        looks=1,
-        limits=limits_for(run.facts.architecture, (s.state for s in samples)),
-    )
-    return with_time_to_tell(run, found)
+    limits = limits_for(run.facts.architecture, (s.state for s in samples))
+    judged: dict[str, list[Sample]] = {}
+    for sample in _with_base(samples, axis, base):
+        if _is_judged(sample, axis):
+            judged.setdefault(sample.case.probe, []).append(sample)
+    found: list[Verdict] = []
+    for probe, ours in judged.items():
+        looks, its = _of_the_run(run, probe, axis)
+        its = its if margin is None else margin
+        found += compare(ours, axis=axis, base=base, margin=its, looks=looks, limits=limits)
+    return (with_end if axis == ENV else with_time_to_tell)(run, found)
+
+
+def _of_the_run(run: Run, probe: str, axis: str) -> tuple[int, float]:
+    """How many looks the run's own report takes the error of, and its margin."""
+    found = probe_named(probe)
+    if found is None or axis not in (ENV, found.info.versus, found.info.compares):
+        return 1, EQUAL_MARGIN
+    asked = None if axis == found.info.compares else run.request.margin
+    return LOOKS, found.info.margin if asked is None else asked
+
+
+def _without_axis(
+    run: Run, samples: tuple[Sample, ...], axis: str, levels: dict[str, list[str]]
+) -> str:
+    """Why there is nothing to compare along this axis."""
+    measured = sorted({s.case.level(axis) for s in samples} - {""})
+    missed = [why for case, why in run.unmeasured if case.level(axis) and lacked_time(why)]
+    if len(measured) <= 1 and missed:
+        only = f"only {axis}={measured[0]}" if measured else f"no {axis}"
+        said = f"run {run.id}: {only} was measured (the time was out)"
+        remedy = next((why.remedy for why in missed if "`" in why.remedy), missed[0].remedy)
+        return f"{said}, so there is nothing to compare; {remedy}"
+    known = f"{', '.join(levels) or 'none'}{did_you_mean(axis, levels)}"
+    return f"run {run.id} has no axis {axis!r}; it has {known}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +215,7 @@ def numbers_of(report: Report) -> Numbers:
         run=report.run.id,
         measurements=report.measurements,
         samples=report.samples,
-        failed=[c for c, why in report.run.unmeasured if why.reason != OUT_OF_TIME.reason],
+        failed=[c for c, why in report.run.unmeasured if not not_begun(why)],
         ended_early=report.run.ended_early,
         limits=limits,
     )

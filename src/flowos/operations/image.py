@@ -22,7 +22,6 @@ from flowos.operations._images._build import (
     Recipe,
     Suite,
     bases_of,
-    build_plan,
     built,
     chosen_builder,
     described,
@@ -34,6 +33,7 @@ from flowos.operations._images._export import FORMS, WRITERS, form_of, write_oci
 from flowos.operations._images._make import (
     ImageRequest,
     MadeImage,
+    checked_architecture,
     file_digest,
     is_complete,
     made,
@@ -42,6 +42,7 @@ from flowos.operations._images._make import (
     taken,
 )
 from flowos.operations._images._names import find, found
+from flowos.operations._images._plan import build_plan
 from flowos.operations._images._scratch import scratch, why
 from flowos.operations._images._sources import (
     kind_of,
@@ -210,10 +211,10 @@ def export_image(name: str, to: Path, *, form: str = "", url: str | None = None)
 def planned_import(source: str, architecture: str = "") -> tuple[Argv, ...]:
     """The programs that an import would run, in their order."""
     kind, work = _kind(source), PurePath("WORK")
+    machine = checked_architecture(architecture)
     squashing = squashfs.squash(work / "image", processors=processors())
     if kind == "registry":
         reference = resolve_reference(source)
-        machine = architecture or own_architecture()
         return (skopeo.fetch(reference, work / "fetched", architecture=machine), squashing)
     if kind in ("squashfs", "sif"):
         inner = Path(source).absolute() if kind == "squashfs" else work / "squashfs"
@@ -224,8 +225,8 @@ def planned_import(source: str, architecture: str = "") -> tuple[Argv, ...]:
 
 def planned_build(recipe: Recipe, architecture: str = "") -> tuple[Argv, ...]:
     """The programs that a build would run, in their order."""
-    bases_of(recipe)
-    machine = architecture or own_architecture()
+    recipe, _ = _with_bases(recipe)
+    machine = checked_architecture(architecture)
     squashing = squashfs.squash(PurePath("WORK/image"), processors=processors())
     return (*build_plan(recipe, Path("WORK"), machine), squashing)
 
@@ -356,7 +357,7 @@ def _asked(name: str, source: str, architecture: str) -> ImageRequest:
     return ImageRequest(
         name=_names.checked_name(name),
         source=source,
-        architecture=architecture or own_architecture(),
+        architecture=checked_architecture(architecture),
     )
 
 

@@ -40,7 +40,7 @@ def serve_notebook(
 ) -> str:
     """Serve it until it ends or an interrupt comes. How it ended, "" if well.
 
-    Raises SliceRefused.
+    Raises SliceRefused if there are no nodes, or no Jupyter on them.
     """
     with (
         slice_(

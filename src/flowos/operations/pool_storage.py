@@ -1,4 +1,4 @@
-"""Storage of a pool: what the site promises, what is seen of it, and what runs of fio measured."""
+"""Storage of a pool: what the site promises, what is seen of it, and what runs measured of it."""
 
 import shlex
 from collections.abc import Collection
@@ -17,11 +17,11 @@ from flowos.model import (
 from flowos.operations._pool_kinds import kind_of_pool
 from flowos.operations._slice_record import RecordedProvider
 from flowos.operations.measure import report_of
+from flowos.probes import probes_for
 from flowos.store import Store, open_store
 
 _PATIENCE_SECONDS = 15.0
 _FREE = ("idle", "free")
-_MEASURED = "fio"
 
 
 def storage_of(pool: Pool, nodes: Collection[NodeInfo], url: str | None) -> tuple[PoolStorage, ...]:
@@ -66,10 +66,15 @@ def _on_a_node(pool: Pool, nodes: Collection[NodeInfo]) -> SeenRoom:
 
 
 def _command(pool: Pool, key: str, path: PurePath) -> tuple[str, ...]:
-    words = ("flowos", "measure", "--only", _MEASURED, "--scratch", str(path))
+    words = ("flowos", "measure", "--only", _rater(), "--scratch", str(path))
     if key == "shared":
         return words
     return kind_of_pool(pool.kind).by_hand(pool, words)
+
+
+def _rater() -> str:
+    """The probe that says how fast storage is."""
+    return next(probe.name for probe in probes_for() if probe.info.rates_storage)
 
 
 def _measured(
@@ -88,9 +93,9 @@ def _measured(
 def _is_of(run: Run, path: PurePath, hosts: Collection[str]) -> bool:
     asked = run.request
     here = run.deployment is None and not run.environments
-    of_fio = not asked.probes or _MEASURED in asked.probes
+    rated = not asked.probes or _rater() in asked.probes
     at = not hosts or run.host in hosts or run.host.partition(".")[0] in hosts
-    return here and of_fio and at and asked.scratch.is_relative_to(path)
+    return here and rated and at and asked.scratch.is_relative_to(path)
 
 
 def _speed(store: Store, run: Run) -> StorageSpeed | None:
@@ -113,5 +118,5 @@ def _workload(measured: Measurement) -> str:
 
 
 def _is_sequential(measured: Measurement) -> bool:
-    of_fio = (measured.case.probe, measured.metric) == (_MEASURED, "bandwidth")
-    return of_fio and _workload(measured).startswith("sequential ")
+    is_rate = (measured.case.probe, measured.metric) == (_rater(), "bandwidth")
+    return is_rate and _workload(measured).startswith("sequential ")

@@ -1,7 +1,8 @@
 """The page of flowos.toml, and which pool a name is."""
 
+import json
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import MISSING, dataclass, fields
 
 from flowos.model import (
@@ -10,6 +11,7 @@ from flowos.model import (
     SaidSetting,
     SliceRefused,
     StorageTier,
+    UsageError,
     cloud_fields,
     did_you_mean,
     fpga_fields,
@@ -132,6 +134,9 @@ board = "ulx3s"
 """
 
 
+_TABLES = ("cloud", "fpgas", "pools", "sizes")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsInForce:
     """What counts. files: their names. unused_variables: named as settings, of none there is."""
@@ -148,18 +153,30 @@ def settings_in_force(*, defaults: bool = False) -> SettingsInForce:
     return SettingsInForce(
         files=settings_names(),
         said=tuple(said_settings(merged(layers), defaults=defaults)),
-        unused_variables=unused_variables(os.environ, merged(layers)),
+        unused_variables=(*unused_variables(os.environ, merged(layers)), *_misspelt()),
     )
 
 
+def _misspelt() -> Iterator[str]:
+    """Variables of a table, a name and a key whose table is nearly one that there is."""
+    for name in sorted(os.environ):
+        prefix, top, *rest = (*name.lower().split("_", 3), "", "")[:4]
+        if prefix == "flowos" and all(rest) and top not in _TABLES and did_you_mean(top, _TABLES):
+            yield name
+
+
+class UnknownPool(SliceRefused, UsageError):  # noqa: N818 - as the others that refuse
+    """No pool has this name."""
+
+
 def pool_named(name: str) -> Pool:
-    """A pool by name. Raises SliceRefused if there is none, SettingsError for a mistake."""
+    """A pool by name. Raises UnknownPool if there is none, SettingsError for a mistake."""
     if not isinstance(name, str):
         raise SliceRefused(f"slice: pool={name!r:.80}; expected the name of a pool")
     pools = {pool.name: pool for pool in load_settings().pools}
     if name in pools:
         return pools[name]
-    raise SliceRefused(f"slice: {no_pool(name, pools)}")
+    raise UnknownPool(f"slice: {no_pool(name, pools)}")
 
 
 def no_pool(name: str, pools: Collection[str]) -> str:
@@ -196,5 +213,6 @@ def settings_page() -> str:
 
 
 def _row(name: str, default: object, doc: str) -> str:
-    words = "" if default in (None, MISSING, ()) else f"`{default}`"
+    written = json.dumps(default) if isinstance(default, str | bool) else str(default)
+    words = "" if default in (None, MISSING, ()) else f"`{written}`"
     return f"| `{name}` | {words} | {doc} |"

@@ -28,8 +28,11 @@ SET = "FLOWOS_SET"
 
 def settings_files() -> tuple[Path, ...]:
     """Those that are used, each counts before those before it: one's own, the folder's; or the one
-    that FLOWOS_CONFIG names. Raises SettingsError if such a name is of something else."""
-    if named := os.environ.get("FLOWOS_CONFIG", ""):
+    that FLOWOS_CONFIG names, none if it is /dev/null. Raises SettingsError if such a name is of
+    something else."""
+    if (named := os.environ.get("FLOWOS_CONFIG", "")) == os.devnull:
+        return ()
+    if named:
         _check_named(Path(named))
         return (Path(named),)
     return tuple(file for file in (*_own_file(), Path(NAME)) if _is_there(file))
@@ -41,7 +44,13 @@ def settings_names() -> str:
 
 
 def _is_there(file: Path) -> bool:
-    if not lexists(file):
+    try:
+        file.lstat()
+    except PermissionError as error:
+        if lexists(file.parent):  # else a home that is another user's, as by sudo
+            raise SettingsError(f"{file}: cannot be read: {error.strerror}") from None
+        return False
+    except OSError:
         return False
     if not isfile(file):  # noqa: PTH113 - which never fails
         raise SettingsError(f"{file}: it is no file that can be read: rename or remove it")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from flowos.model import ListedRun
-from flowos.store import Store, open_store
+from flowos.store import Store, file_stamp, open_store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +16,9 @@ class RemovedRun:
 
 
 def runs(url: str | None, limit: int | None = None) -> tuple[ListedRun, ...]:
-    """The stored runs, newest first."""
+    """The stored runs, newest first; none before the first one makes your own store."""
+    if not url and file_stamp() == (None, None):
+        return ()
     with open_store(url, make=False) as store:
         return listed_runs(store, limit)
 

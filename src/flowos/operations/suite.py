@@ -6,6 +6,7 @@ same command measures the others. Failure of one probe does not end the others.
 """
 
 import secrets
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,7 +33,7 @@ from flowos.operations._suite_plan import (
     in_time,
     plan_suite,
 )
-from flowos.operations._suite_runs import BegunSuite, begun, has_numbers
+from flowos.operations._suite_runs import BegunSuite, begun, cases_left, has_numbers
 from flowos.operations.measure import DeployedOn, OnSample, check, measured
 from flowos.operations.settings import pool_named
 from flowos.probes.suites import SUITES
@@ -129,6 +130,7 @@ def measured_suite(
             url=url,
             on=on,
             reports=before.reports,
+            earlier=before.earlier,
         )
         _measure_left(session, on_progress, on_sample)
     session.write()
@@ -147,7 +149,7 @@ def _nodes_of(
 
 
 def _measure_left(session: "_Session", on_progress: OnProgress, on_sample: OnSample) -> None:
-    """Raises KeyboardInterrupt before there is any number."""
+    """Raises KeyboardInterrupt if one comes before there is any number."""
     plan = session.plan
     try:
         for number, step in enumerate(plan.left, 1):
@@ -187,14 +189,14 @@ def _planned(
     here = facts(request) if on is None else facts_on(on.node, request)
     before = None if wanted.again else begun(suite.name, request, here, url, wanted.pool)
     before = before or BegunSuite(of=f"s-{engine.utc()[:10]}-{secrets.token_hex(3)}", reports={})
-    done = {probe: found.run.id for probe, found in before.reports.items()}
+    done = {probe: found.run for probe, found in before.reports.items()}
     plan = plan_suite(suite, figures, here, request, done)
     return before, in_time(plan, request, seconds)
 
 
 @dataclass(slots=True, kw_only=True)
 class _Session:
-    """A suite under way: the reports of its runs, by probe."""
+    """A suite under way: the reports of its runs, by probe; earlier: see `BegunSuite`."""
 
     plan: SuitePlan
     of: str
@@ -203,6 +205,7 @@ class _Session:
     url: str | None
     on: DeployedOn | None
     reports: dict[str, Report]
+    earlier: dict[str, tuple[Report, ...]]
     notes: dict[str, None] = field(default_factory=dict)
     page: Path | None = None
     measured: int = 0
@@ -211,7 +214,9 @@ class _Session:
     lost: bool = False
 
     def run(self, step: PlannedStep, on_progress: OnProgress, on_sample: OnSample) -> None:
-        part = SuiteStep(of=self.of, suite=self.plan.suite.name, probe=step.probe)
+        part = SuiteStep(
+            of=self.of, suite=self.plan.suite.name, probe=step.probe, measured=step.measured
+        )
         done = measured(
             replace(self.request, probes=step.probes, nodes=step.nodes, suite=part),
             out=self.out / "runs" / step.probe,
@@ -221,6 +226,7 @@ class _Session:
             on_sample=on_sample,
             on=self.on,
         )
+        self.earlier[step.probe] = self._of(step.probe) if step.measured else ()
         self.reports[step.probe] = done.report
         self.notes |= dict.fromkeys(done.notes)
         self.kept &= done.kept
@@ -230,17 +236,29 @@ class _Session:
         if done.lost:
             self.notes[f"{step.probe}: {done.lost}: the same command measures what is left"] = None
 
+    def _of(self, probe: str) -> tuple[Report, ...]:
+        """Reports of the runs that measured it."""
+        newest = self.reports.get(probe)
+        return (*self.earlier.get(probe, ()), *([newest] if newest else []))
+
+    def _partly(self, probe: str) -> tuple[int, int]:
+        """How many of its cases were measured, and how many there are."""
+        cases = next(step.cases for step in self.plan.steps if step.probe == probe)
+        runs = self._of(probe)
+        return len(cases) - len(cases_left(runs[-1].run, cases) if runs else cases), len(cases)
+
     def report(self) -> SuiteReport:
         figures = tuple(
             SuiteFigure(
                 figure=each.figure,
                 lacking=each.lacking,
-                reports=tuple(self.reports[name] for name in each.probes if name in self.reports),
+                reports=tuple(found for name in each.probes for found in self._of(name)),
                 waiting=tuple(
                     (name, why)
                     for name in each.probes
-                    if (why := _not_yet(self.reports.get(name), name)) is not None
+                    if (why := _not_yet(self._of(name), name)) is not None
                 ),
+                partly=tuple((name, *self._partly(name)) for name in each.probes),
             )
             for each in self.plan.figures
         )
@@ -270,11 +288,11 @@ class _Session:
         )
 
 
-def _not_yet(found: Report | None, probe: str) -> Unmeasured | None:
+def _not_yet(found: Sequence[Report], probe: str) -> Unmeasured | None:
     """Why there is no number of the probe yet; None if there is."""
-    if found is None:
+    if not found:
         return _NOT_YET
-    if has_numbers(found, probe):
+    if any(has_numbers(each, probe) for each in found):
         return None
-    said = (why for case, why in found.run.unmeasured if case.probe == probe)
+    said = (why for case, why in found[-1].run.unmeasured if case.probe == probe)
     return next(said, _NOT_YET)

@@ -12,7 +12,7 @@ _PARTS = {
     "_repeated": "MachineRun",
     "_residence": "with_resident_arrays",
     "_slow_machines": "MIN_MACHINES SLOW_ERROR SlowMachine SlowMachines slow_machines",
-    "_compare": "compare",
+    "_compare": "LOOKS compare",
     "_choices": "max_choices with_needs",
     "_deployments": "DeploymentSpread spreads",
     "_devices": "DevicePicture choose_device",
@@ -30,13 +30,13 @@ _PARTS = {
     "_regimes": "Regimes regimes",
     "_rounds": "judged narrowed next_round one_round turns",
     "_schedule": "Fuse Schedule Step Stage compile_flow",
-    "_unpaired": "UNPAIRED Numbers Outcome by_probe outcome side_by_side",
+    "_unpaired": "UNPAIRED Numbers RunsOutcome by_probe outcome side_by_side",
     "_aa_simulation": "NoiseModel SimulatedMachine Stalls simulate",
     "_spread": "spread",
     "_steps": "CacheStep Plateau find_plateaus find_steps memory_plateau",
     "_energy": "PER_JOULE per_joule",
     "_usual": "MIN_OTHERS HistoryPoint NumberPlace place_among",
-    "_summary": "no_ceiling no_nominal summarize",
+    "_summary": "ABOVE_CEILING no_ceiling no_nominal summarize",
     "_trust": "NOISE_THRESHOLDS NoiseThresholds assess_trust limits_for",
 }
 
@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         slow_machines as slow_machines,
     )
     from flowos.plan._compare import (
+        LOOKS as LOOKS,
         compare as compare,
     )
     from flowos.plan._choices import max_choices as max_choices, with_needs as with_needs
@@ -159,7 +160,7 @@ if TYPE_CHECKING:
     from flowos.plan._unpaired import (
         UNPAIRED as UNPAIRED,
         Numbers as Numbers,
-        Outcome as Outcome,
+        RunsOutcome as RunsOutcome,
         by_probe as by_probe,
         outcome as outcome,
         side_by_side as side_by_side,
@@ -191,6 +192,7 @@ if TYPE_CHECKING:
         place_among as place_among,
     )
     from flowos.plan._summary import (
+        ABOVE_CEILING as ABOVE_CEILING,
         no_ceiling as no_ceiling,
         no_nominal as no_nominal,
         summarize as summarize,

@@ -7,7 +7,7 @@ from typing import Literal
 
 from flowos.model import Baseline, BaselineNumber, Case, Measurement, Unmeasured
 from flowos.plan._repeated import goodness
-from flowos.plan._unpaired import Numbers, Outcome, is_within
+from flowos.plan._unpaired import Numbers, RunsOutcome, is_within
 
 CheckAnswer = Literal["pass", "worse", "better", "not measured", "cannot judge"]
 
@@ -32,7 +32,7 @@ class BaselineCheck:
 
     run: str
     numbers: tuple[NumberCheck, ...]
-    answer: Outcome
+    answer: RunsOutcome
     why: tuple[str, ...] = ()
 
 
@@ -55,7 +55,7 @@ def checked(
     )
     why = tuple(_open(rows, found))
     worse = any(row.answer == "worse" for row in rows)
-    answer: Outcome = "worse" if worse else "cannot judge" if why else "equal or better"
+    answer: RunsOutcome = "worse" if worse else "cannot judge" if why else "equal or better"
     return BaselineCheck(run=found.run, numbers=rows, answer=answer, why=why)
 
 

@@ -172,7 +172,7 @@ def _memory_pressure(state: MachineState, limits: NoiseThresholds) -> str | None
 
 def _load(state: MachineState, limits: NoiseThresholds) -> str | None:
     if state.others_cpus is None and state.load and _above(state.load[0], limits.load):
-        return f"{state.load[0]:.1f} tasks wanted to run before"
+        return f"{state.load[0]:.1f} tasks ran or waited before"
     return None
 
 

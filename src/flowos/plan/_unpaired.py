@@ -90,10 +90,10 @@ def by_probe(
     )
 
 
-Outcome = Literal["equal or better", "worse", "cannot judge"]
+RunsOutcome = Literal["equal or better", "worse", "cannot judge"]
 
 
-def outcome(verdicts: Iterable[Verdict]) -> Outcome:
+def outcome(verdicts: Iterable[Verdict]) -> RunsOutcome:
     """'worse' if any verdict is slower; 'cannot judge' if any is inconclusive, or there is none."""
     answers = {v.answer for v in verdicts}
     if "slower" in answers:

@@ -1,6 +1,6 @@
 """One file per probe, with its programs in programs/. Pure: builds descriptions, reads answers."""
 
-from flowos.probes._advice import merged_advice
+from flowos.probes._advice import merged_advice, undecided
 from flowos.probes._base import (
     ENV,
     ComparedCase,
@@ -61,6 +61,7 @@ __all__ = [
     "program_of_task",
     "rooflines",
     "timed",
+    "undecided",
     "verdicts_between",
     "worth",
 ]

@@ -1,9 +1,9 @@
 """Advice from a sweep of STREAM: what to set, and what that gains."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from flowos.model import Advice, Case, Verdict
+from flowos.model import Advice, Case, Measurement, Verdict
 from flowos.probes._placement import INTEL, OPENMP
 from flowos.probes._tuning_gain import TuningGain
 
@@ -19,6 +19,21 @@ def advice(found: TuningGain) -> tuple[Advice, ...]:
             axis = "places" if v.axis == "bind" else v.axis
             best[axis] = min(best.get(axis, v), v, key=lambda each: each.ratio)
     return tuple(_advice(found, axis, v) for axis, v in best.items())
+
+
+def undecided(measured: Sequence[Measurement], settings: Sequence[Verdict]) -> str:
+    """Why it is not known whether a setting is better; "" if that is known of one at least.
+
+    measured: numbers of the probes that advise. settings: how their settings compare.
+    """
+    cases = {m.case for m in measured}
+    if len(cases) == 1:
+        return "only one setting was measured, so there is nothing to compare it with"
+    if measured and not any(m.trust.good for m in measured):
+        return "none of the numbers can be trusted"
+    if settings and all(v.answer == "inconclusive" for v in settings):
+        return f"none of the {len(settings)} comparisons of settings was decided"
+    return ""
 
 
 def _is_usual(found: TuningGain, v: Verdict) -> bool:
@@ -52,7 +67,7 @@ def _advice(found: TuningGain, axis: str, v: Verdict) -> Advice:
     return Advice(
         do=" ".join(_deed(found.best, axis)),
         worth=1 / v.ratio,
-        why=f"STREAM {found.metric} with {at}, beside {v.axis} {v.other}",
+        why=f"STREAM {found.metric} with {at}, compared with {v.axis} {v.other}",
         trusted=not v.disturbed,
     )
 

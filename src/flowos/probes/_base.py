@@ -34,10 +34,10 @@ CANNOT_MEASURE_HERE = 77
 ENV = "env"
 """The axis of environments."""
 
-Way = Literal["exec", "shell", "run"]
+EnteringWay = Literal["exec", "shell", "run"]
 """How an environment is entered: by the command itself, by its shell, by its entry point."""
 
-WAYS: tuple[Way, ...] = ("exec", "shell", "run")
+WAYS: tuple[EnteringWay, ...] = ("exec", "shell", "run")
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,7 @@ class ProbeInfo:
         only where the request names it.
     asked: is it measured only where the request says what?
     on_storage: does it measure the storage that the request names?
+    rates_storage: does the bandwidth of its sequential workloads say how fast that is?
     versus: the axis whose first level the others are compared with, as environments are.
     compares: the same, by the rounds that there are.
     warms_up: is each case run once before its first sample, to see that it works and how long it
@@ -90,6 +91,7 @@ class ProbeInfo:
     between_nodes: bool | Literal["named"] = False
     asked: bool = False
     on_storage: bool = False
+    rates_storage: bool = False
     versus: str = ""
     compares: str = ""
     warms_up: bool = False
@@ -108,7 +110,7 @@ class ComparedCase:
     shown: Case
 
     @property
-    def way(self) -> Way:
+    def way(self) -> EnteringWay:
         """How the environment is entered."""
         return next((way for way in WAYS if way == self.shown.level("way")), "exec")
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from flowos.model import Argv, Case, Entered, Sample, Tried, Verdict
 from flowos.plan import NOISE_THRESHOLDS, NoiseThresholds, compare, geomean_verdict
 from flowos.probes import _tables
-from flowos.probes._base import ENV, Probe, Way
+from flowos.probes._base import ENV, EnteringWay, Probe
 
 
 def in_environment(shown: Case, label: str) -> Case:
@@ -50,7 +50,7 @@ def verdicts_between(
     )
 
 
-def entered(way: Way, words: Argv, entry_point: Argv) -> Argv:
+def entered(way: EnteringWay, words: Argv, entry_point: Argv) -> Argv:
     """The command line by which an environment is entered this way, to run `words`."""
     if way == "shell":
         return ("/bin/sh", "-c", '"$@"', "sh", *words)

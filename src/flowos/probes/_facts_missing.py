@@ -136,7 +136,7 @@ def _broken(raw: Raw, by: Installer) -> Iterator[Missing]:
                 repair = _LATER if _is_late(entry) else _repair(part, by)
                 yield Missing(what=path, loses=loses, remedy=repair)
             elif part == "mpis" and path and not word(entry, "mpirun"):
-                loses = "this MPI is left out: no mpirun or mpiexec beside it"
+                loses = "this MPI is left out: no mpirun or mpiexec next to it"
                 yield Missing(what=path, loses=loses, remedy=by.of(MPI))
 
 

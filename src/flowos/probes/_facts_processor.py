@@ -54,10 +54,10 @@ _NEEDED_FLAGS = (
 _GPU_MAKERS = {"0x10de": "NVIDIA GPU", "0x1002": "AMD GPU", "0x8086": "Intel GPU"}
 """By PCI vendor; the displays of service processors and hypervisors compute nothing."""
 
-Block = Mapping[str, str]
+CpuinfoBlock = Mapping[str, str]
 
 
-def blocks_of(cpuinfo: str) -> tuple[Block, ...]:
+def blocks_of(cpuinfo: str) -> tuple[CpuinfoBlock, ...]:
     """One mapping per processor, names in lower case."""
     found = []
     for paragraph in re.split(r"\n\s*\n", cpuinfo):
@@ -68,7 +68,7 @@ def blocks_of(cpuinfo: str) -> tuple[Block, ...]:
     return tuple(found)
 
 
-def model_of(tree: Tree, blocks: tuple[Block, ...], architecture: str) -> str:
+def model_of(tree: Tree, blocks: tuple[CpuinfoBlock, ...], architecture: str) -> str:
     """The processor's marketing name, for each kind of core."""
     named = (name for block in blocks if (name := block.get("model name") or _arm_name(block)))
     others = (block.get(key, "") for block in blocks for key in ("cpu", "cpu model", "uarch"))
@@ -79,7 +79,7 @@ def model_of(tree: Tree, blocks: tuple[Block, ...], architecture: str) -> str:
     return "unknown"
 
 
-def _arm_name(block: Block) -> str:
+def _arm_name(block: CpuinfoBlock) -> str:
     """From "CPU implementer : 0x41" and "CPU part : 0xd0c"."""
     values = (block.get(name, "") for name in ("cpu implementer", "cpu part"))
     numbers = [int(text, 16) for text in values if re.fullmatch(r"0x[0-9a-f]{1,4}", text)]
@@ -90,7 +90,9 @@ def _arm_name(block: Block) -> str:
     return f"{maker} {_ARM_PARTS.get((implementer, part), f'part {part:#x}')}"
 
 
-def instruction_sets_of(blocks: tuple[Block, ...], allowed: tuple[int, ...]) -> tuple[str, ...]:
+def instruction_sets_of(
+    blocks: tuple[CpuinfoBlock, ...], allowed: tuple[int, ...]
+) -> tuple[str, ...]:
     """The instruction sets of every core that we may run on, narrow to wide."""
     flags = [
         set((block.get("flags") or block.get("features", "")).split())
@@ -101,7 +103,7 @@ def instruction_sets_of(blocks: tuple[Block, ...], allowed: tuple[int, ...]) -> 
     return tuple(name for name, choices in _NEEDED_FLAGS if any(c <= common for c in choices))
 
 
-def hypervisor_of(tree: Tree, blocks: tuple[Block, ...], lscpu: str) -> str:
+def hypervisor_of(tree: Tree, blocks: tuple[CpuinfoBlock, ...], lscpu: str) -> str:
     """The hypervisor's name, "unknown" where only its presence shows, "" on bare metal."""
     if match := re.search(r"(?m)^Hypervisor vendor:\s*(\S.*)$", lscpu):
         return match[1].strip()

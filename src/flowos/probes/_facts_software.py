@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 from flowos.model import Argv, Blas, Compiler, CudaDevice, Mpi, MpiName, Tool
 from flowos.probes._facts_tree import word
 
-Entry = Mapping[str, object]
+FoundProgram = Mapping[str, object]
 Named = TypeVar("Named", Compiler, Mpi, Blas)
 Family = TypeVar("Family", bound=str)
 
@@ -44,7 +44,7 @@ def _family(table: tuple[tuple[Family, str], ...], says: str) -> Family:
     return next(name for name, pattern in table if re.search(pattern, says))
 
 
-def works(entry: Entry) -> bool:
+def works(entry: FoundProgram) -> bool:
     return not word(entry, "fails") and bool(word(entry, "path") or word(entry, "compiler"))
 
 
@@ -55,14 +55,14 @@ def version_in(text: str) -> str:
     return match[0] if match else ""
 
 
-def compilers_of(entries: Sequence[Entry]) -> tuple[Compiler, ...]:
+def compilers_of(entries: Sequence[FoundProgram]) -> tuple[Compiler, ...]:
     """The compilers by language and name."""
     found = [_compiler(entry) for entry in entries if works(entry)]
     c, cxx = (with_unique_names([f for f in found if f.language == each]) for each in ("c", "c++"))
     return (*c, *cxx)
 
 
-def _compiler(entry: Entry) -> Compiler:
+def _compiler(entry: FoundProgram) -> Compiler:
     says = word(entry, "says")
     return Compiler(
         name=word(entry, "name"),
@@ -74,13 +74,13 @@ def _compiler(entry: Entry) -> Compiler:
     )
 
 
-def mpis_of(entries: Sequence[Entry]) -> tuple[Mpi, ...]:
+def mpis_of(entries: Sequence[FoundProgram]) -> tuple[Mpi, ...]:
     """The MPIs that built a program and have an mpirun."""
     whole = (entry for entry in entries if works(entry) and word(entry, "mpirun"))
     return with_unique_names([_mpi(entry) for entry in whole])
 
 
-def _mpi(entry: Entry) -> Mpi:
+def _mpi(entry: FoundProgram) -> Mpi:
     says = word(entry, "says")
     text = f"{says} {word(entry, 'shows')}"
     family = _family(_MPIS, text)
@@ -97,7 +97,7 @@ def _mpi(entry: Entry) -> Mpi:
     )
 
 
-def _called_by_cxx(entry: Entry) -> tuple[Argv, str]:
+def _called_by_cxx(entry: FoundProgram) -> tuple[Argv, str]:
     """The compiler that an MPI's C++ compiler calls, and its version; both or neither."""
     calls, version = entry.get("cxx_calls"), version_in(word(entry, "cxx_says"))
     if not isinstance(calls, list) or not version:
@@ -105,11 +105,11 @@ def _called_by_cxx(entry: Entry) -> tuple[Argv, str]:
     return tuple(map(str, calls)), version
 
 
-def libraries_of(entries: Sequence[Entry]) -> tuple[Blas, ...]:
+def libraries_of(entries: Sequence[FoundProgram]) -> tuple[Blas, ...]:
     return with_unique_names([_library(entry) for entry in entries if works(entry)])
 
 
-def _library(entry: Entry) -> Blas:
+def _library(entry: FoundProgram) -> Blas:
     says, path = word(entry, "says"), PurePath(word(entry, "path"))
     family = _family(_LIBRARIES, says)
     return Blas(
@@ -136,7 +136,7 @@ def _library_name(path: PurePath, family: str) -> str:
     )
 
 
-def tools_of(entries: Sequence[Entry]) -> tuple[Tool, ...]:
+def tools_of(entries: Sequence[FoundProgram]) -> tuple[Tool, ...]:
     return tuple(
         Tool(
             name=word(entry, "name"),
@@ -156,7 +156,7 @@ def _linked_mpi(loads: str) -> Literal["", "openmpi", "mpich"]:
     return "mpich" if re.search(r"\blibmpi(ch)?\.so\.12\b", loads) else ""
 
 
-def cuda_of(entries: Sequence[Entry]) -> tuple[CudaDevice, ...]:
+def cuda_of(entries: Sequence[FoundProgram]) -> tuple[CudaDevice, ...]:
     """The GPUs that the driver lists."""
     return tuple(
         CudaDevice(
@@ -175,7 +175,7 @@ def cuda_of(entries: Sequence[Entry]) -> tuple[CudaDevice, ...]:
     )
 
 
-def _number(entry: Entry, name: str) -> int:
+def _number(entry: FoundProgram, name: str) -> int:
     value = entry.get(name)
     return value if isinstance(value, int) else 0
 

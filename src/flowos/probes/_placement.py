@@ -12,7 +12,7 @@ from typing import Literal
 from flowos.model import LogicalCpu, Pairs
 
 Places = Literal["threads", "cores", "sockets"]
-Bind = Literal["close", "spread", "compact", "scatter"]
+RankBind = Literal["close", "spread", "compact", "scatter"]
 Placement = tuple[tuple[int, ...], ...]
 """For each thread the cpus it may run on; sorted, as threads are interchangeable."""
 
@@ -22,7 +22,7 @@ class Affinity:
     """OMP_PLACES and OMP_PROC_BIND; or KMP_AFFINITY, if bind is compact or scatter."""
 
     places: Places
-    bind: Bind
+    bind: RankBind
 
     @property
     def name(self) -> str:

@@ -117,6 +117,7 @@ class Fio(Probe):
             env_bars("Storage operations", "workload", "iops", ("iodepth",), "1/s"),
         ),
         on_storage=True,
+        rates_storage=True,
     )
 
     def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:

@@ -86,7 +86,7 @@ class Hpcg(Probe):
                 series=("solver", "size"),
                 x_label="cores",
                 y_label="byte/s",
-                about="What must be read and written at least, beside the best STREAM triad of as"
+                about="What must be read and written at least, next to the best STREAM triad of as"
                 " many threads.",
             ),
         ),

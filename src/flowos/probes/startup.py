@@ -73,11 +73,13 @@ class Startup(Probe):
         """What each environment adds to the start of a program, in seconds: a ratio says little."""
         medians = {m.case.level(ENV): m.median for m in measured}
         bare = medians.pop(base, 0.0)
-        added = ", ".join(f"{env} {1e3 * (m - bare):+.1f} ms" for env, m in medians.items())
+        added = ", ".join(
+            f"{env} {round(1e3 * (m - bare), 1) or 0.0:+.1f} ms" for env, m in medians.items()
+        )
         if not bare or not added:
             return ()
         said = f"a program that does nothing takes {1e3 * bare:.1f} ms in {base}"
-        return (f"{said}; beside it {added}",)
+        return (f"{said}; next to it {added}",)
 
 
 def timed(seconds: Sequence[float]) -> tuple[Reading, ...]:

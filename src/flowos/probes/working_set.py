@@ -41,7 +41,7 @@ has the same number: it continues to larger sizes until then, or to the limit.""
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class WorkingSetEffort:
     """How far the curve goes: to so many bytes, and beyond STREAM's size, which is many times that
     of the caches. farther: so many times that, if it is not flat yet.
     """
@@ -53,9 +53,9 @@ class Effort:
 
 
 EFFORTS = {
-    "quick": Effort(128 << 20, 2, 2, 2),
-    "normal": Effort(256 << 20, 4, 3, 3),
-    "full": Effort(2 << 30, 4, 4, 8),
+    "quick": WorkingSetEffort(128 << 20, 2, 2, 2),
+    "normal": WorkingSetEffort(256 << 20, 4, 3, 3),
+    "full": WorkingSetEffort(2 << 30, 4, 4, 8),
 }
 
 
@@ -163,7 +163,7 @@ def _in_words(sizes: str) -> str:
     )
 
 
-def _max_bytes(facts: Facts, effort: Effort) -> tuple[int, int]:
+def _max_bytes(facts: Facts, effort: WorkingSetEffort) -> tuple[int, int]:
     """The largest size of the curve, and its limit while it still falls."""
     beyond_stream = int(_stream_bytes(facts) * 2 ** (1 / effort.per_octave)) + 1
     least = max(effort.bytes, beyond_stream)

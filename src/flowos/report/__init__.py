@@ -28,7 +28,7 @@ _PARTS = {
     "_text": "runs_text text verdicts_text",
     "_timeline": "chrome_trace",
     "_units": "number",
-    "_wrap": "WIDTH folded wrapped",
+    "_wrap": "WIDTH folded safe wrapped",
     "page._convergence": "convergence_cell convergence_html convergence_svg",
     "page._deployments": "deployments_html",
     "page._page": "html html_cell",
@@ -129,6 +129,7 @@ if TYPE_CHECKING:
     from flowos.report._wrap import (
         WIDTH as WIDTH,
         folded as folded,
+        safe as safe,
         wrapped as wrapped,
     )
     from flowos.report.page._convergence import (

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from flowos.model import Baseline, BaselineNumber, UsageError, from_plain, to_plain
 from flowos.report._json import body_of
@@ -23,25 +23,29 @@ def baseline_json(baseline: Baseline) -> str:
     )
 
 
-def read_baseline_json(text: str) -> Baseline:
-    """Read a baseline, and check it. Raises UsageError for what it cannot be."""
+def read_baseline_json(text: str, *, asked: Collection[str]) -> Baseline:
+    """Read a baseline, and check it. Raises UsageError for what it cannot be.
+
+    asked: names of the probes that measure commands of the user.
+    """
     body = body_of(text, "baseline", FORMAT, (SCHEMA,), "baseline")
     try:
         found = from_plain(Baseline, body)
     except ValueError as error:
         raise UsageError(f"this baseline cannot be read: {error}") from None
-    for complaint in _complaints(found):
+    for complaint in _complaints(found, asked):
         raise UsageError(f"this baseline cannot be used: {complaint}")
     return found
 
 
-def _complaints(baseline: Baseline) -> Iterator[str]:
+def _complaints(baseline: Baseline, asked: Collection[str]) -> Iterator[str]:
     if not baseline.numbers:
         yield "it has no numbers"
     if baseline.nodes < 1:
         yield f"nodes {baseline.nodes}: expected a number above 0"
-    if bool(baseline.commands) != ("command" in baseline.probes):
-        yield "commands: expected where the probes have 'command', and only there"
+    if bool(baseline.commands) == {*asked}.isdisjoint(baseline.probes):
+        names = " or ".join(map(repr, asked))
+        yield f"commands: expected where the probes have {names}, and only there"
     if not 0 < baseline.error < 1:
         yield f"error {baseline.error}: expected a share between 0 and 1"
     if not 0 < baseline.max_tolerance < math.inf:

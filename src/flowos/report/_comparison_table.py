@@ -7,6 +7,7 @@ from itertools import chain
 from textwrap import wrap
 
 from flowos.model import Pairs, Verdict
+from flowos.plan import OVERALL
 from flowos.report._panels import with_axis
 from flowos.report._units import share
 from flowos.report._words import counted, ratio_text
@@ -99,12 +100,22 @@ def _same(rows: Sequence[Verdict]) -> Pairs:
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:
-    """Counts, such as 5 comparisons: 2 slower, 1 inconclusive, 2 equal, 0 faster."""
+    """Counts, such as 5 comparisons: 2 slower, 1 inconclusive, 2 equal, 0 faster.
+
+    The overall verdict on a single case is no comparison of its own.
+    """
+    verdicts = [v for v in verdicts if not _says_the_same(v, verdicts)]
     answers = [v.answer for v in verdicts]
     counts = ", ".join(f"{sum(a == answer for a in answers)} {answer}" for answer in _ORDER)
     untrusted = sum(v.disturbed > 0 for v in verdicts)
     marked = f"; {untrusted} of them on disturbed rounds (!)" if untrusted else ""
     return f"{counted(len(answers), 'comparison')}: {counts}{marked}"
+
+
+def _says_the_same(v: Verdict, verdicts: Sequence[Verdict]) -> bool:
+    if v.probe != OVERALL:
+        return False
+    return sum((w.probe, w.axis, w.other) == (v.metric, v.axis, v.other) for w in verdicts) == 1
 
 
 def untrusted(v: Verdict) -> str:

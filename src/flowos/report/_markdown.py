@@ -10,12 +10,13 @@ from flowos.report._report import Report
 from flowos.report._roofline import roofs_text, rows_of, title_of
 from flowos.report._usual import NAMES, TITLE, about, cells_of
 from flowos.report._words import (
-    NOTHING_TO_DO,
     case_text,
     early_of,
     facts_rows,
     gaps_of,
+    label_of,
     machine_line,
+    nothing_to_do,
     ratio_text,
     remedy_of,
     rule_of,
@@ -73,7 +74,7 @@ def _advice(report: Report) -> Iterator[str]:
     yield "## Do this"
     yield ""
     if not report.advice:
-        yield NOTHING_TO_DO
+        yield _prose(nothing_to_do(report.undecided))
     yield from (
         f"- **{worth_of(each)}** {_prose(each.do)}: {_prose(why_of(each))}"
         for each in report.advice
@@ -83,7 +84,7 @@ def _advice(report: Report) -> Iterator[str]:
 
 def _headlines(report: Report) -> Iterator[str]:
     found = headlines_of(report)
-    rows = [(h.label, *_cells(h.measured)) for h in found]
+    rows = [(label_of(h), *_cells(h.measured)) for h in found]
     yield from _section("Headlines", ("", *_NUMBER), rows)
     if rows:
         yield rule_of(report.run)

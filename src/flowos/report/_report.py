@@ -37,7 +37,8 @@ class ChartStep:
 class Report:
     """A run, ready to be rendered. Without `headlines` the best of each chart is used.
 
-    advice: what to do, the largest gain first; None if no probe looked for advice.
+    advice: what to do, the largest gain first; None if no probe looked for advice. undecided: why
+    there is none, and the command that mends it, if no setting could be judged.
     places: of headlines among those of other runs; where there are enough of them.
     findings: sentences for people, such as the best setting and the gain of each setting.
     """
@@ -49,6 +50,7 @@ class Report:
     sections: tuple[Section, ...] = ()
     headlines: tuple[HeadlineNumber, ...] = ()
     advice: tuple[Advice, ...] | None = None
+    undecided: str = ""
     findings: tuple[str, ...] = ()
     steps: tuple[ChartStep, ...] = ()
     rooflines: tuple[Roofline, ...] = ()

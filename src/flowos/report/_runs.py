@@ -4,14 +4,14 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from flowos.model import Case, Verdict
-from flowos.plan import UNPAIRED, Outcome
+from flowos.plan import UNPAIRED, RunsOutcome
 from flowos.report._units import share
 from flowos.report._words import case_text, counted, ratio_text
 from flowos.report._wrap import wrapped
 
 
 def lines_of_runs(
-    outcome: Outcome,
+    outcome: RunsOutcome,
     probes: Sequence[Verdict],
     numbers: Sequence[Verdict],
     *,
@@ -25,7 +25,7 @@ def lines_of_runs(
     first = probes[0]
     yield from _cannot_be_judged(probes)
     yield from _without_ratio(numbers)
-    yield from wrapped(f"run {first.other} beside {first.base}, within {share(first.margin)}:")
+    yield from wrapped(f"run {first.other} next to {first.base}, within {share(first.margin)}:")
     yield f"  {outcome}"
     yield from wrapped(f"  {UNPAIRED}", rest="  ")
     for change in changes:

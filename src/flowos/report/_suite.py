@@ -28,13 +28,23 @@ class SuiteFigure:
     """A figure, and the runs that show it.
 
     lacking: what cannot be measured here, (probe or "", why). waiting: probes that can and have no
-    number yet, and why.
+    number yet, and why. partly: of each probe how many cases were measured, and of how many.
     """
 
     figure: PaperFigure
     lacking: tuple[tuple[str, Unmeasured], ...] = ()
     reports: tuple[Report, ...] = ()
     waiting: tuple[tuple[str, Unmeasured], ...] = ()
+    partly: tuple[tuple[str, int, int], ...] = ()
+
+    @property
+    def unfinished(self) -> tuple[tuple[str, str], ...]:
+        """Probes that have numbers of some cases only, each with how many these are."""
+        return tuple(
+            (probe, f"partly measured: {count} of {of} cases; the same command goes on")
+            for probe, count, of in self.partly
+            if count < of and probe not in dict(self.waiting)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +141,9 @@ def _figure(report: SuiteReport, figure: SuiteFigure) -> dict[str, object]:
         "instead": figure.figure.instead,
         "lacking": _reasons(figure.lacking),
         "waiting": _reasons(figure.waiting),
+        "partly": [
+            {"probe": p, "measured": n, "cases": of} for p, n, of in figure.partly if n < of
+        ],
         "runs": [run_report.run.id for run_report in figure.reports],
         "measurements": [to_json(m) for part in parts for m in part.report.measurements],
         "published": [

@@ -13,7 +13,7 @@ from flowos.report._suite import (
     shown_parts,
 )
 from flowos.report._units import digits, number, share
-from flowos.report._words import counted, remedy_of, share_of, value_of
+from flowos.report._words import counted, is_below, remedy_of, share_of, value_of
 from flowos.report._wrap import safe, wrapped
 
 
@@ -36,6 +36,8 @@ def summary(report: SuiteReport) -> str:
     lack = sum(not shown_parts(f) and not f.waiting for f in report.figures)
     waits = len(report.figures) - have - lack
     words = f"{have} of {len(report.figures)} figures have numbers of this machine"
+    partly = sum(bool(figure.unfinished) for figure in report.figures)
+    words += f", {partly} of them in part" if partly else ""
     words += f"; {lack} cannot be measured here" if lack else ""
     return words + (
         f"; {waits} {'is' if waits == 1 else 'are'} still to be measured" if waits else ""
@@ -51,9 +53,9 @@ def where(run: Run) -> str:
 
 
 def share_here(row: NumberRow) -> str:
-    """Which share of its measured ceiling ours is; "" if that is not known."""
+    """Which share of its measured ceiling ours is; "" if none is known or it was not reached."""
     found = share_of(row.ours, "measured") if row.ours else None
-    return share(found.value) if found else ""
+    return "" if found is None or is_below(found) else share(found.value)
 
 
 def share_there(row: NumberRow) -> str:
@@ -85,6 +87,8 @@ def _figure(report: SuiteReport, figure: SuiteFigure) -> Iterator[str]:
             )
     if parts and figure.figure.instead:
         yield from wrapped(f"instead: {figure.figure.instead}", "    ", "      ")
+    for probe, how in figure.unfinished:
+        yield from wrapped(f"{probe}: {how}", "    ", "      ")
     for probe, why in figure.waiting:
         yield from wrapped(f"{probe}: no number yet: {_reason(why)}", "    ", "      ")
     for probe, why in figure.lacking:

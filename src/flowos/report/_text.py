@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from flowos.model import Verdict
-from flowos.plan import Outcome
+from flowos.plan import RunsOutcome
 from flowos.report._comparison_table import lines_of
 from flowos.report._matrix import Matrix, matrices_of
 from flowos.report._panels import headlines_of
@@ -12,12 +12,14 @@ from flowos.report._roofline import roofs_text, rows_of, title_of
 from flowos.report._runs import lines_of_runs
 from flowos.report._usual import lines_of_places
 from flowos.report._words import (
-    NOTHING_TO_DO,
     UNKNOWN,
     counted,
     early_of,
     gaps_of,
+    is_comparison,
+    label_of,
     machine_line,
+    nothing_to_do,
     number_text,
     rule_of,
     share_text,
@@ -67,7 +69,7 @@ def verdicts_text(verdicts: Sequence[Verdict], width: int = WIDTH) -> str:
 
 
 def runs_text(
-    outcome: Outcome,
+    outcome: RunsOutcome,
     probes: Sequence[Verdict],
     numbers: Sequence[Verdict],
     *,
@@ -86,6 +88,8 @@ def _head(report: Report, _: int) -> list[str]:
     facts = report.run.facts
     untrusted = len(report.untrusted)
     trust = f"; {untrusted} cannot be trusted" if untrusted else "; all can be trusted"
+    if is_comparison(report.run) and not untrusted and any(v.disturbed for v in report.verdicts):
+        trust += " by their quiet rounds; comparisons marked ! had to use disturbed ones, too"
     count = counted(len(report.measurements), "number") + (trust if report.measurements else "")
     early = early_of(report.run)
     return [
@@ -102,7 +106,7 @@ def _advice(report: Report, width: int) -> Iterator[str]:
         return
     yield "Do this"
     if not report.advice:
-        yield f"  {NOTHING_TO_DO}"
+        yield from _item(nothing_to_do(report.undecided), width)
     for each in report.advice:
         head = f"  {worth_of(each)}  "
         yield from wrapped(each.do, head, " " * len(head), width)
@@ -158,7 +162,7 @@ def _used_columns(rows: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
 def _row(headline: HeadlineNumber) -> tuple[str, ...]:
     m = headline.measured
     return (
-        f"  {headline.label}",
+        f"  {label_of(headline)}",
         value_of(m),
         spread_of(m),
         share_text(m, "measured"),

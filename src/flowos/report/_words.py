@@ -20,7 +20,9 @@ from flowos.model import (
     Unmeasured,
     Verdict,
 )
+from flowos.plan import ABOVE_CEILING
 from flowos.report import _units
+from flowos.report._report import HeadlineNumber
 from flowos.report._units import Scale
 
 UNKNOWN = "unknown"
@@ -56,12 +58,31 @@ def share_of(m: Measurement, kind: str) -> Share | None:
 
 
 def share_text(m: Measurement, kind: str, scale: Scale | None = None) -> str:
-    """Such as 88% of 133 Gflop/s; 'unknown' if there is no such ceiling."""
+    """Such as 88% of 133 Gflop/s; 'unknown' if there is no such ceiling.
+
+    Where a number is above a measured ceiling by more than 2 %, the ceiling was not reached.
+    """
     found = share_of(m, kind)
     if found is None:
         return IS_CEILING if m.ceiling and kind == "measured" else UNKNOWN
     scale = scale or _units.scale_for((found.ceiling,), m.unit, m.metric)
+    if is_below(found):
+        return f"ceiling not reached: {scale.number(found.ceiling)}"
     return f"{_units.share(found.value)} of {scale.number(found.ceiling)}"
+
+
+def is_below(found: Share) -> bool:
+    """Whether a measured ceiling is below the number, so that a share of it says nothing."""
+    return found.kind == "measured" and found.value > ABOVE_CEILING
+
+
+def label_of(headline: HeadlineNumber) -> str:
+    """With the cores and the instruction set, where these bound what it can be."""
+    case = headline.measured.case
+    cores, isa = case.level("cores"), case.level("isa")
+    if not (cores and isa):
+        return headline.label
+    return f"{headline.label} ({counted(int(cores), 'core')}, isa {isa})"
 
 
 def trust_of(m: Measurement) -> str:
@@ -161,6 +182,11 @@ def early_of(run: Run) -> str:
 NOTHING_TO_DO = "Nothing: no setting that was tried was shown to be better."
 
 
+def nothing_to_do(undecided: str) -> str:
+    """What stands in place of advice. undecided: why no setting could be judged, or ""."""
+    return f"Undecided: {undecided}." if undecided else NOTHING_TO_DO
+
+
 def worth_of(a: Advice) -> str:
     """The factor, such as x5.7."""
     return f"x{_units.digits(a.worth)}"
@@ -201,7 +227,8 @@ def machine_line(facts: Facts) -> str:
         words.append(f"{_units.size(facts.memory_bytes)} of memory")
     words.append(f"{facts.system}, kernel {facts.kernel}")
     if facts.hypervisor:
-        words.append(f"a virtual machine under {facts.hypervisor}")
+        under = f" under {facts.hypervisor}" if facts.hypervisor != "unknown" else ""
+        words.append(f"a virtual machine{under}")
     return ", ".join(words)
 
 

@@ -18,7 +18,7 @@ def read_matrix(path: str | PathLike[str]) -> Csr:
     """The matrix of NAME.mtx, NAME.mtx.gz or the collection's NAME.tar.gz, both triangles of it.
 
     Square; coordinate; real, integer or pattern (ones); symmetric or general. Entries given several
-    times are added. Raises SolveError with the line that is wrong.
+    times are added. Raises SolveError if a line is wrong, and says which.
     """
     from flowos._native import parse_matrix_market
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from flowos._native import SolverInfo
 
-Reason: TypeAlias = Literal[
+StopReason: TypeAlias = Literal[
     "converged", "iterations", "indefinite", "stagnated", "stopped", "inconsistent"
 ]
 Vector: TypeAlias = NDArray[np.float64]
@@ -42,7 +42,7 @@ _TORN = (
     "changed; make one here"
 )
 
-WHY: dict[Reason, str] = {
+WHY: dict[StopReason, str] = {
     "converged": "converged",
     "iterations": "not converged: all the iterations that were allowed are done",
     "indefinite": "not converged: A is not positive definite",
@@ -110,7 +110,7 @@ class Info:
     (True, True, 0.0)
     """
 
-    reason: Reason
+    reason: StopReason
     iterations: int
     residual: float
     solved_residual: float

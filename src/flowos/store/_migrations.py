@@ -11,7 +11,7 @@ from collections.abc import Callable
 from flowos.model import StoreError
 from flowos.store._database import Database, Execute
 
-Step = Callable[[Database, Execute], None]
+MigrationStep = Callable[[Database, Execute], None]
 
 
 def _first_tables(database: Database, execute: Execute) -> None:
@@ -80,7 +80,7 @@ def _slices(database: Database, execute: Execute) -> None:
     )
 
 
-STEPS: tuple[Step, ...] = (
+STEPS: tuple[MigrationStep, ...] = (
     _first_tables,
     _slice_events,
     _image_names,
@@ -92,7 +92,7 @@ NEWEST = len(STEPS)
 
 
 def schema_number(database: Database) -> int:
-    """The schema of this database; 0 if it has no tables of ours. Raises StoreError."""
+    """Of this database; 0 if it has no tables of ours. Raises StoreError if it is damaged."""
     if not database.has_table("flowos_schema"):
         return 0
     ((number,),) = database.rows("SELECT max(number) FROM flowos_schema")

@@ -2,6 +2,7 @@
 
 import io
 import logging
+import re
 import socket
 import socketserver
 import tarfile
@@ -65,7 +66,7 @@ class BadRoad:
     """Passes requests on to a store, one connection each, and lets some of them go wrong.
 
     What a fate says: "" all is well; "500" or another status instead of the answer; "cut" after
-    half of the answer; "hang"; or "late", by seconds.
+    half of the answer; "short", of half as many bytes as there are; "hang"; or "late", by seconds.
     """
 
     def __init__(self, store: ObjectStore) -> None:
@@ -120,6 +121,12 @@ class BadRoad:
         if fate == "cut":
             line.sendall(answer[: answer.index(b"\r\n\r\n") + 4])
             body = answer[answer.index(b"\r\n\r\n") + 4 :]
+            line.sendall(body[: len(body) // 2])
+            return False
+        if fate == "short" and head.startswith(b"GET"):
+            before, _, body = answer.partition(b"\r\n\r\n")
+            length = b"content-length: %d" % (len(body) // 2)
+            line.sendall(re.sub(rb"(?i)content-length: \d+", length, before) + b"\r\n\r\n")
             line.sendall(body[: len(body) // 2])
             return False
         if fate == "late":

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import flowos as fo
 
@@ -82,10 +83,40 @@ def fails_for_7(sample: memoryview) -> int:
 def test_a_function_that_raises_names_the_sample(data: Path) -> None:
     with fo.Feed(data, batch_size=8, decode=fails_for_7) as feed:
         with pytest.raises(
-            fo.SampleError, match=r"^bee/007\.jpg: ValueError: bad marker$"
+            fo.SampleError, match=rf"^{data}/bee/007\.jpg: ValueError: bad marker$"
         ) as error:
             list(feed.epoch(0))
         assert isinstance(error.value.__cause__, ValueError)
+
+
+def one_is_no_picture(data: Path) -> None:
+    for file in data.rglob("*.jpg"):
+        Image.fromarray(np.zeros((16, 16, 3), np.uint8)).save(file)
+    (data / "bee" / "007.jpg").write_bytes(b"no picture")
+
+
+def by_python(sample: memoryview) -> Any:
+    return fo.decode.jpeg(8).decode(bytes(sample))
+
+
+@pytest.mark.parametrize("decode", [fo.decode.jpeg(8), by_python])
+def test_a_sample_that_cannot_be_decoded_ends_its_epoch_once(data: Path, decode: Any) -> None:
+    one_is_no_picture(data)
+    with fo.Feed(data, batch_size=8, shuffle=False, decode=decode) as feed:
+        epoch, errors, taken = feed.epoch(0), list[str](), 0
+        for _ in range(20):
+            try:
+                next(epoch)
+                taken += 1
+            except fo.SampleError as error:
+                errors.append(str(error))
+            except StopIteration:
+                break
+        assert taken == 4
+        (said,) = errors
+        assert said.startswith(f"{data}/bee/007.jpg: Not a JPEG")
+        assert next(epoch, None) is None
+        assert feed.state_dict()["taken"] == 32  # what comes next is tried again
 
 
 def test_what_a_function_cannot_decode_is_left_out_or_replaced_and_counted(data: Path) -> None:
@@ -120,7 +151,7 @@ def test_a_function_that_ends_a_program_fails_its_sample_only(
             raise what
         return len(sample)
 
-    named = rf"^bee/007\.jpg: {type(what).__name__}"
+    named = rf"^{data}/bee/007\.jpg: {type(what).__name__}"
     with (
         fo.Feed(data, batch_size=8, decode=ends_at_7) as feed,
         pytest.raises(fo.SampleError, match=named),

@@ -56,6 +56,13 @@ def test_what_one_node_has_is_not_read_from_the_source_by_another(
         ({"nodes": [], "secret": SECRET}, "peers have no nodes"),
         ({"nodes": ["127.0.0.1"], "secret": SECRET}, "127.0.0.1 is no HOST:PORT"),
         ({"nodes": ["127.0.0.1:1"], "secret": "short"}, "a secret of 16 characters at least"),
+        ({"nodes": "a:1", "secret": SECRET}, r"nodes='a:1' \(str\); expected \['host:port'"),
+        ({"nodes": [7111, 7112], "secret": SECRET}, r"nodes=\[7111, 7112\]"),
+        ({"nodes": 1, "secret": SECRET}, r"nodes=1 "),
+        ({"nodes": ["a:1", "a:1"], "secret": SECRET}, "a:1 is in nodes= twice"),
+        ({"nodes": ["a:1"], "secret": b"sixteen bytes of it"}, "secret is a bytes; expected a str"),
+        ({"nodes": ["a:1"], "secret": SECRET, "node_of_rank": [-1, 0]}, r"node_of_rank=\[-1, 0\]"),
+        ({"nodes": ["a:1"], "secret": SECRET, "node_of_rank": ["0", "0"]}, "node_of_rank="),
         ({"nodes": ["a:1"], "secret": SECRET, "node_of_rank": [0]}, "1 entries for 2 ranks"),
         ({"nodes": ["a:1"], "secret": SECRET, "node_of_rank": [0, 1]}, "one of 1 nodes"),
     ],
@@ -65,6 +72,25 @@ def test_peers_that_cannot_be_are_told(
 ) -> None:
     with pytest.raises(fo.FeedError, match=why):
         feeds(data, tmp_path, fo.Peers(**peers))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["timeout_seconds", "rest_seconds"])
+@pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), 1e9, "2", None, True])
+def test_a_time_that_cannot_be_waited_is_refused_in_one_line(
+    data: Path, tmp_path: Path, name: str, value: object
+) -> None:
+    peers = fo.Peers(nodes=["a:1"], secret=SECRET, **{name: value})  # type: ignore[arg-type]
+    with pytest.raises(fo.FeedError, match=rf"^Feed: peers: {name}=.*; expected .*$"):
+        feeds(data, tmp_path, peers)
+
+
+@pytest.mark.parametrize("value", [0, 0.0004])
+def test_a_peer_has_a_millisecond_at_least_to_answer(
+    data: Path, tmp_path: Path, value: float
+) -> None:
+    peers = fo.Peers(nodes=["a:1"], secret=SECRET, timeout_seconds=value)
+    with pytest.raises(fo.FeedError, match=r"timeout_seconds=.*; expected 0\.001 to 86,400"):
+        feeds(data, tmp_path, peers)
 
 
 def test_peers_without_a_cache_are_told(data: Path) -> None:

@@ -2,17 +2,21 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from json import JSONDecodeError
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import fsspec
 import pytest
+from fsspec import AbstractFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
+import flowos as fo
 from flowos.feeder._remote import open_url
 from flowos.model import FeedError, SampleError
 
-from .object_store import fed, served, tar_of
+from .object_store import Once, fed, served, tar_of
 
 FILES = {
     f"{kind}/{number:02}.bin": f"{kind}{number}".encode() * 999
@@ -44,10 +48,60 @@ class Flaky(MemoryFileSystem):  # type: ignore[misc]
         return data
 
 
+class Walked(AbstractFileSystem):  # type: ignore[misc]
+    """Folders `a` and `b` in memory, whose listings are fsspec's own."""
+
+    protocol = ("walked", "hf")
+    cachable = False
+    files: ClassVar[dict[str, bytes]] = {}
+    more: ClassVar[dict[str, Any]] = {}
+    """Of each file, besides its size."""
+    failures: ClassVar[Counter[str]] = Counter()
+    listed: ClassVar[Counter[str]] = Counter()
+    why: ClassVar[Exception] = TimeoutError("no answer")
+
+    def ls(self, path: str, **_: Any) -> list[dict[str, Any]]:
+        path = path.strip("/")
+        self.listed[path] += 1
+        if self.failures[path] > 0:
+            self.failures[path] -= 1
+            raise self.why
+        if path in self.files:
+            return [self.info(path)]
+        inside = {name for name in self.files if name.startswith(f"{path}/")}
+        names = {f"{path}/" + name.removeprefix(f"{path}/").split("/")[0] for name in inside}
+        if not names:
+            raise FileNotFoundError(path)
+        return [self.info(name) for name in sorted(names)]
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        path = path.strip("/")
+        if path not in self.files:
+            return {"name": path, "type": "directory", "size": 0}
+        return {"name": path, "type": "file", "size": len(self.files[path]), **self.more}
+
+    def cat_file(self, path: str, **_: Any) -> bytes:
+        return self.files[path.strip("/")]
+
+
+class HttpError(OSError):
+    """As of the packages that read over HTTP."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"{status} at https://me:secret@host/x?token=secret")
+        self.response = SimpleNamespace(status_code=status)
+
+
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("FLOWOS_FEED_RETRY_SECONDS", "2")
     fsspec.register_implementation("flaky", Flaky, clobber=True)
+    fsspec.register_implementation("walked", Walked, clobber=True)
+    fsspec.register_implementation("hf", Walked, clobber=True)
+    Walked.files = {f"data/{name}": data for name, data in FILES.items()}
+    Walked.more, Walked.why = {}, TimeoutError("no answer")
+    Walked.failures.clear()
+    Walked.listed.clear()
     Flaky.failures.clear()
     Flaky.read.clear()
     Flaky.why = ConnectionResetError("the other end is gone\nand this is a second line")
@@ -148,3 +202,103 @@ def test_an_empty_or_missing_folder_is_told() -> None:
         open_url("memory://nowhere").catalog()
     with pytest.raises(FeedError, match=r"^memory://nowhere/x\.tar: it is not there$"):
         open_url("memory://nowhere/x.tar").catalog()
+
+
+def test_folders_that_fsspec_walks_are_listed_as_it_does() -> None:
+    source = open_url("walked://data")
+    assert fed(source) == FILES
+    with pytest.raises(FeedError, match=r"^walked://nowhere: nothing is there$"):
+        open_url("walked://nowhere").catalog()
+
+
+@pytest.mark.parametrize("why", [TimeoutError("no answer"), JSONDecodeError("half of one", "{", 1)])
+def test_a_folder_that_cannot_be_listed_at_first_is_listed_in_the_end(
+    why: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLOWOS_FEED_RETRY_SECONDS", "60")
+    Walked.failures["data/b"], Walked.why = 3, why
+    assert len(open_url("walked://data").catalog()) == len(FILES)
+    assert Walked.listed == {"data": 1, "data/a": 1, "data/b": 4}, "only what failed, once more"
+
+
+@pytest.mark.parametrize("folder", ["data", "data/b"])
+def test_a_folder_that_cannot_be_listed_is_not_left_out(folder: str) -> None:
+    Walked.failures[folder] = 1000
+    line = rf"^walked://{folder}: TimeoutError: no answer$"
+    with pytest.raises(FeedError, match=line):
+        open_url("walked://data").catalog()
+    assert Walked.listed[folder] > 2
+
+
+def test_a_folder_that_is_refused_is_named_at_once() -> None:
+    Walked.failures["data/b"], Walked.why = 1000, PermissionError(13, "Permission denied")
+    with pytest.raises(FeedError, match=r"^walked://data/b: PermissionError: .*denied$"):
+        open_url("walked://data").catalog()
+    assert Walked.listed["data/b"] == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"blob_id": "a", "last_commit": None}, {"blob_id": "b", "last_commit": None}),
+        ({"sha": "a"}, {"sha": "b"}),
+        ({"modificationTime": 1}, {"modificationTime": 2}),
+        ({"modify": "20260101"}, {"modify": "20260102"}),
+        ({"last_write_time": 1}, {"last_write_time": 2}),
+        ({"ETag": "a", "mtime": 1}, {"ETag": "b", "mtime": 1}),
+    ],
+)
+def test_what_was_replaced_by_as_many_bytes_has_another_tag(
+    before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    tags: list[str] = []
+    for Walked.more in (before, before | {"accessed": 5}, after):
+        tags.append(open_url("walked://data")._storage.entries()[0].tag)
+    assert tags[0] == tags[1] != tags[2]
+
+
+def test_what_was_replaced_by_as_many_bytes_is_read_anew(cache: Path) -> None:
+    for kind in "ab":
+        files = {name: kind.encode() * len(data) for name, data in Walked.files.items()}
+        Walked.files, Walked.more = files, {"blob_id": f"commit {kind}"}
+        with fo.Feed("hf://data", cache=cache, batch_size=3, decode=None) as feed:
+            seen = [bytes(sample) for samples, _ in feed.epoch(0) for sample in samples]
+        assert sorted(seen) == sorted(files.values())
+
+
+def test_a_file_that_comes_short_is_no_sample() -> None:
+    source = open_url("walked://data")
+    catalog = source.catalog()
+    whole = Walked.files["data/a/03.bin"]
+    Walked.files["data/a/04.bin"] = b"written anew"
+    tickets = Once([3, 4])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Walked, "cat_file", lambda self, path, **_: self.files[path][:1000])
+        source.serve(tickets, catalog)
+    assert tickets.failed == {3: f"ConnectionError: 1000 bytes came of {len(whole)}"}
+    assert tickets.pushed == {4: b"written anew"}
+
+
+@pytest.mark.parametrize(
+    ("status", "told", "asked"),
+    [
+        (401, "access denied: check HF_TOKEN", 1),
+        (403, "access denied: check HF_TOKEN", 1),
+        (404, "HttpError: 404 at https://host/x", 1),
+        (429, "HttpError: 429 at https://host/x", 2),
+        (503, "HttpError: 503 at https://host/x", 2),
+    ],
+)
+def test_what_a_server_refuses_is_not_asked_for_again(status: int, told: str, asked: int) -> None:
+    Walked.failures["data"], Walked.why = 1000, HttpError(status)
+    with pytest.raises(FeedError) as said:
+        open_url("hf://data").catalog()
+    assert str(said.value) == f"hf://data: {told}"
+    assert (Walked.listed["data"] > 1) == (asked > 1)
+
+
+def test_one_file_is_no_folder() -> None:
+    put("memory", "/data", {"3.bin": b"x"})
+    for url in ("walked://data/a/03.bin", "memory://data/3.bin"):
+        with pytest.raises(FeedError, match=rf"^{url} is one file: give the folder that it is in$"):
+            open_url(url).catalog()

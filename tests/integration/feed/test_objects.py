@@ -1,6 +1,11 @@
 """Objects in a bucket: what there is of them, and their bytes."""
 
+import base64
+import re
 import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -219,12 +224,115 @@ def test_a_missing_package_is_told_with_what_to_install(
         ("s3://bucket-{0..3}/x.tar", "below a bucket"),
         ("s3://bucket/{0..99999999}.tar", "stands for more than"),
         ("nonsense://bucket", "no such protocol"),
+        ("HTTPS://host/a.tar?x", r"^https://host/a\.tar: what follows \? is not passed on"),
+        (f"s3://AK:{SECRET[:3]}/{SECRET[3:]}@buck/x", r"^s3://buck/x: "),
         ("https://host/a.tar?signed=by", r"^https://host/a\.tar: what follows \? is not passed on"),
     ],
 )
 def test_what_is_no_url_is_told(url: str, why: str) -> None:
-    with pytest.raises(FeedError, match=why):
+    with pytest.raises(FeedError, match=why) as told:
         open_url(url)
+    assert SECRET[3:] not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "variable", "value"),
+    [
+        ("s3://b/x", "AWS_ENDPOINT_URL", "localhost:18081"),
+        ("s3://b", "AWS_ENDPOINT_URL", ""),
+        ("s3://b", "AWS_ENDPOINT_URL", "http://host:9000 "),
+        ("s3a://b/x", "AWS_ENDPOINT", "http://"),
+        ("s3://b/x", "AWS_ENDPOINT_URL_S3", "http://host:port"),
+        ("gs://b/x", "GOOGLE_BASE_URL", "localhost:18081"),
+        ("az://b/x", "AZURE_STORAGE_ENDPOINT", "localhost:18081"),
+    ],
+)
+def test_an_endpoint_that_is_no_address_is_named(
+    monkeypatch: pytest.MonkeyPatch, url: str, variable: str, value: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    line = f"{url}: {variable}={value!r} is no address such as https://host:9000; mend it"
+    with pytest.raises(FeedError, match=f"^{re.escape(line)}$"):
+        open_url(url)
+
+
+def test_addresses_of_other_clouds_do_not_matter(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOOGLE_BASE_URL", "nowhere")
+    monkeypatch.setenv("AWS_USE_DUALSTACK_ENDPOINT", "false")
+    store.bucket("photos", {"x/1": b"1"})
+    assert len(open_url("S3://photos/x").catalog()) == 1
+
+
+def test_one_object_is_no_folder(store: ObjectStore) -> None:
+    store.bucket("photos", {"x/3.bin": b"1", "x/f/": b"", "x/f/1.bin": b"2"})
+    line = r"^s3://photos/x/3\.bin is one object: give the folder that it is in$"
+    with pytest.raises(FeedError, match=line):
+        open_url("s3://photos/x/3.bin").catalog()
+    assert len(open_url("s3://photos/x/f").catalog()) == 1
+
+
+class Guarded(BaseHTTPRequestHandler):
+    """A web server with one shard, for one user; what is called `round` it sends to itself."""
+
+    shard = tar_of({"a.jpg": b"picture", "a.cls": b"1"})
+    authorization = "Basic " + base64.b64encode(b"me:p@ss/word").decode()
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        body, status = b"", 200
+        if self.path == "/round.tar":
+            status = 302
+        elif self.headers["authorization"] != self.authorization:
+            status = 401
+        else:
+            body = self.shard
+        first, _, last = self.headers.get("range", "").removeprefix("bytes=").partition("-")
+        if first and body:
+            body, status = body[int(first) : int(last) + 1], 206
+        self.send_response(status)
+        self.send_header("location", "/round.tar")
+        if status == 206:
+            self.send_header("content-range", f"bytes {first}-{last}/{len(self.shard)}")
+        self.send_header("content-length", str(len(body)))
+        self.send_header("last-modified", "Thu, 01 Jan 2026 00:00:00 GMT")
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def guarded() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Guarded)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    yield f"127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_user_and_password_of_a_web_server_are_sent(guarded: str) -> None:
+    source = open_url(f"http://me:p@ss%2Fword@{guarded}/d.tar")
+    assert source.name == f"http://{guarded}"
+    assert fed(source) == {"d.tar:a": b"picture"}
+    for user in ("", "me:no@", "me@"):
+        line = rf"^http://{re.escape(guarded)}/d\.tar: access denied$"
+        with pytest.raises(FeedError, match=line):
+            open_url(f"http://{user}{guarded}/d.tar").catalog()
+
+
+def test_a_web_server_that_sends_in_a_circle_is_told(guarded: str) -> None:
+    line = r"/round\.tar: this server sends from one address to the next without an end$"
+    with pytest.raises(FeedError, match=line):
+        open_url(f"http://{guarded}/round.tar").catalog()
 
 
 def test_no_secret_is_told(

@@ -343,8 +343,11 @@ def test_a_missing_package_is_told_with_what_to_install(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(FeedError, match=r"by the package pyarrow: pip install pyarrow"):
+    line = r"^{} is read by the package pyarrow: pip install pyarrow$"
+    with pytest.raises(FeedError, match=line.format(folder)):
         ParquetSource(folder)
+    with pytest.raises(FeedError, match=line.format(r"http://host/x\.parquet")):
+        ParquetSource("http://me:p@ssword@host/x.parquet")
 
 
 def test_lists_come_as_arrays_without_a_copy() -> None:

@@ -263,6 +263,22 @@ def test_nodes_of_a_pool_share_a_journal(tmp_path: Path) -> None:
     assert len(lines(log)) == 3
 
 
+def test_what_several_nodes_took_from_a_journal_is_one_note_with_the_sum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "flowos.toml").write_text('[pools.two]\nkind = "fake"\nnodes = 2\n')
+    log = tmp_path / "log"
+    flow = fo.flow_output(logged(fo.flow_input("x", fo.int64), str(log)))
+    with fo.slice(flow, journal=tmp_path / "journal") as s:
+        list(s.map(range(200)))
+    with fo.slice(flow, pool="two", nodes=2, journal=tmp_path / "journal") as two:
+        list(two.map(range(200)))
+        assert two.notes == (f"200 results were taken from journal {tmp_path}/journal",)
+    assert two.notes == (f"200 results were taken from journal {tmp_path}/journal",)
+    assert len(lines(log)) == 200
+
+
 def test_ps_counts_the_results_that_were_kept(tmp_path: Path) -> None:
     variables: dict[str, Any] = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data")}
     program = """

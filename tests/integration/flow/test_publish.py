@@ -377,8 +377,8 @@ def test_flowos_run_publishes_outputs_and_keeps_a_journal(tmp_path: Path) -> Non
     (tmp_path / "flow.py").write_text(FLOW)
     (names,) = [
         line.rpartition(": ")[2]
-        for line in flowos(tmp_path, "n=3", "--out", "tble=x").stderr.splitlines()
-        if "expected OUTPUT=PATH; outputs" in line
+        for line in flowos(tmp_path, "n=3", "--out", "none=x").stderr.splitlines()
+        if "--out none=x: no output 'none'; outputs: " in line
     ]
     table, listing, said = names.split(", ")
     assert table == "table"

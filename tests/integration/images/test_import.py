@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from flowos.drivers.images import CONFIG
-from flowos.model import EnvironmentRefused, ImageConfig
+from flowos.model import EnvironmentRefused, ImageConfig, UsageError
 from flowos.operations import image
 
 from .sources import (
@@ -279,3 +279,51 @@ def test_an_image_for_another_processor_is_refused_unless_asked_for(tmp_path: Pa
     (root / "usr/bin/sh").symlink_to("dash")
     with pytest.raises(EnvironmentRefused, match=r"is for riscv64, not for .* --arch riscv64"):
         image.import_image(str(root))
+    root = written_root(tmp_path / "shell-less", [("hello", shell), ("usr/bin/x", b"#!/bin/sh")])
+    with pytest.raises(EnvironmentRefused, match="is for riscv64, not for"):
+        image.import_image(str(root))
+
+
+def test_what_an_image_says_of_itself_is_less_than_the_programs_in_it(tmp_path: Path) -> None:
+    shell = b"\x7fELF\2\1\1" + bytes(9) + b"\2\0" + (243).to_bytes(2, "little") + bytes(44)
+    parts = oci_parts([tar([("bin/sh", shell)])], architecture="s390x")
+    source = str(written_tar(parts, tmp_path / "x.tar"))
+    with pytest.raises(EnvironmentRefused, match="is for riscv64, not for s390x"):
+        image.import_image(source, architecture="s390x")
+    assert image.import_image(source, architecture="riscv64").image.architecture == "riscv64"
+
+
+def test_a_64_bit_image_may_have_a_shell_of_32_bits(tmp_path: Path) -> None:
+    shell = b"\x7fELF\1\1\1" + bytes(9) + b"\2\0" + (40).to_bytes(2, "little") + bytes(44)
+    parts = oci_parts([tar([("bin/sh", shell)])], architecture="arm64")
+    source = str(written_tar(parts, tmp_path / "x.tar"))
+    assert image.import_image(source, architecture="arm64").image.architecture == "arm64"
+
+
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [
+        ("weird", "no architecture is called 'weird'; known are 386, amd64, arm, arm64, "),
+        ("aarch64", r"'aarch64'; did you mean 'arm64'\?"),
+        ("amd46", r"'amd46'; did you mean 'amd64'\?"),
+    ],
+)
+def test_an_unknown_architecture_is_refused(word: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").write_text("FROM scratch")
+    recipe = image.recipe_at(tmp_path)
+    for deed in (
+        lambda: image.import_image(str(tmp_path), architecture=word),
+        lambda: image.build_image(recipe, name="x", architecture=word),
+        lambda: image.planned_build(recipe, word),
+        lambda: image.planned_import("docker://h/x:1", word),
+    ):
+        with pytest.raises(UsageError, match=says):
+            deed()
+
+
+def test_the_architecture_of_an_image_that_was_there_stays_and_is_said(tmp_path: Path) -> None:
+    root = written_root(tmp_path / "numbers", [("etc/numbers", b"1 2 3")])
+    image.import_image(str(root), architecture="arm64")
+    again = image.import_image(str(root), architecture="s390x")
+    assert again.image.architecture == "arm64"
+    assert again.notes[-1] == ("this image was there already, recorded as for arm64; it stays so")

@@ -44,9 +44,16 @@ def test_an_image_is_found_by_its_name_and_by_the_beginning_of_its_digest(
 
 
 @pytest.mark.usefixtures("made")
-@pytest.mark.parametrize("word", ["foi", "", "abc", "0123456789", "../fio", "fio@ch-run", "x\n"])
+@pytest.mark.parametrize("word", ["", "abc", "0123456789", "fio@ch-run", "x\n"])
 def test_an_unknown_name_is_refused_with_those_that_are_known(word: str) -> None:
     with pytest.raises(EnvironmentRefused, match=r"no image is called .*; known are fio"):
+        image.find(word)
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize("word", ["foi", "../fio", "fio2"])
+def test_an_unknown_name_is_refused_with_the_one_that_is_most_like_it(word: str) -> None:
+    with pytest.raises(EnvironmentRefused, match=r"no image is called .*; did you mean 'fio'\?"):
         image.find(word)
 
 

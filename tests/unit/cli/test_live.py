@@ -5,7 +5,7 @@ import io
 import pytest
 
 from flowos.cli._live import Live
-from flowos.model import Progress
+from flowos.model import Case, Progress, Sample
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,11 @@ def test_what_has_a_total_gets_a_bar(progress: Progress, line: str) -> None:
     out = io.StringIO()
     Live(out).show(progress)
     assert out.getvalue() == line + "\n"
+
+
+def test_a_number_is_shown_in_a_unit_that_reads_well() -> None:
+    out = io.StringIO()
+    case = Case(probe="flops", levels=(("bits", "64"),))
+    sample = Sample(run="r", case=case, round=3, metric="rate", unit="flop/s", values=(5.25e10,))
+    Live(out, verbose=True).show_sample(sample)
+    assert out.getvalue() == "round 3  flops bits=64  rate 52.5 Gflop/s\n"

@@ -1,11 +1,14 @@
 """How long is waited before a source is tried again."""
 
+import logging
 import random
+import threading
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
 
-from flowos.feeder._retry import _pause_after
+from flowos.feeder._retry import Retry, _pause_after
 
 
 @pytest.fixture(autouse=True)
@@ -28,3 +31,56 @@ def test_callers_that_failed_together_do_not_come_back_together() -> None:
     pauses = sorted(_pause_after(5) for _ in range(100))
     assert len(set(pauses)) == 100
     assert max(b - a for a, b in pairwise(pauses)) < 0.2 * 3.2
+
+
+class Clock:
+    """Seconds that pass when a call is made, or a pause."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now, self.calls = 1000.0, 0
+        monkeypatch.setattr("flowos.feeder._retry.time.monotonic", lambda: self.now)
+        monkeypatch.setattr(threading.Event, "wait", lambda _, seconds: self.sleep(seconds))
+
+    def sleep(self, seconds: float) -> bool:
+        self.now += seconds
+        return False
+
+    def call(self, *seconds: float) -> Callable[[], None]:
+        """Each call takes so long, and fails; the last of them from there on."""
+
+        def call() -> None:
+            self.now += seconds[min(self.calls, len(seconds) - 1)]
+            self.calls += 1
+            raise TimeoutError("http://me:p@ss@host/x?sign=y said 503")
+
+        return call
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    monkeypatch.setenv("FLOWOS_FEED_RETRY_SECONDS", "70")
+    return Clock(monkeypatch)
+
+
+def tried(call: Callable[[], None]) -> None:
+    with pytest.raises(TimeoutError):
+        Retry("s3://b")._again(call, lambda _: 70.0, lambda: False)
+
+
+def test_what_says_nothing_is_logged_when_it_first_fails_and_ends_in_time(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        tried(clock.call(30))
+    assert 70 <= clock.now - 1000 <= 100
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said == (
+        "s3://b: tried without success for 30 seconds (TimeoutError: http://host/x said 503); "
+        "trying again for up to 70 seconds (FLOWOS_FEED_RETRY_SECONDS)"
+    )
+
+
+def test_a_call_that_went_well_for_long_is_tried_again(clock: Clock) -> None:
+    tried(clock.call(4000, 0))
+    assert clock.calls > 3
+    assert 4035 <= clock.now - 1000 <= 4036

@@ -4,7 +4,6 @@ import pickle
 import subprocess
 import sys
 import threading
-import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -65,18 +64,22 @@ def test_a_large_array_is_sorted_by_threads_as_by_one(
 def test_threads_share_a_large_sort_and_what_limits_blas_limits_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    x = numbers(3_000_000, "float64")
+    started = list[threading.Thread]()
 
-    def share_of_others() -> float:
-        all_before, ours_before = time.process_time(), time.thread_time()
-        fo.kernels.sort(x)
-        all_took = time.process_time() - all_before
-        return 1 - (time.thread_time() - ours_before) / all_took
+    class Counted(threading.Thread):
+        def start(self) -> None:
+            started.append(self)
+            super().start()
 
-    monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    assert share_of_others() > 0.15
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert share_of_others() < 0.1
+    monkeypatch.setattr(array_kernels, "Thread", Counted)
+    for limit, copies, sorts in (("1", 0, 0), ("2", 1, 1), ("4", 1, 3), ("6,2", 1, 5)):
+        monkeypatch.setenv("OMP_NUM_THREADS", limit)
+        started.clear()
+        fo.kernels.sort(numbers(8 * array_kernels.SHARED, "float64"))
+        assert len(started) == copies + sorts, "besides the thread that asks"
+    started.clear()
+    fo.kernels.sort(numbers(array_kernels.SHARED - 1, "float64"))
+    assert not started
 
 
 def test_an_int32_is_summed_in_int64() -> None:

@@ -16,6 +16,8 @@ from flowos.model import (
     Mpi,
     PaperFigure,
     PaperSuite,
+    Run,
+    SuiteStep,
     Unmeasured,
     UsageError,
 )
@@ -27,6 +29,7 @@ from flowos.operations._suite_plan import (
     in_time,
     plan_suite,
 )
+from flowos.operations.measure import offered
 from flowos.probes._tables import PROBES
 from flowos.probes.clock import Clock
 
@@ -50,6 +53,7 @@ NODE = Facts(
     compilers=(GCC,),
     storage=FileSystemFacts(free_bytes=100 << 30),
 )
+PROBE = {probe.name: probe for probe in PROBES}
 QUICK = MeasurementRequest(effort="quick")
 
 
@@ -72,8 +76,12 @@ FIGURES = (
 SUITE = PaperSuite(name="s", title="S", figures=FIGURES)
 
 
+def run(id_: str) -> Run:
+    return Run(id=id_, started="", host="h", version="0", request=QUICK, facts=NODE)
+
+
 def planned(
-    *numbers: str, request: MeasurementRequest = QUICK, done: dict[str, str] | None = None
+    *numbers: str, request: MeasurementRequest = QUICK, done: dict[str, Run] | None = None
 ) -> SuitePlan:
     return plan_suite(SUITE, figures_of(SUITE, numbers), NODE, request, done or {})
 
@@ -161,11 +169,31 @@ def test_between_environments_only_probes_that_are_compared_run() -> None:
 
 
 def test_what_was_measured_is_not_planned_again() -> None:
-    plan = planned(done={"stream": "run-1", "gone": "run-2"})
+    plan = planned(done={"stream": run("run-1"), "gone": run("run-2")})
     assert [step.done for step in plan.steps] == ["run-1"]
     assert plan.left == ()
     assert plan.seconds == 0.0
     assert in_time(plan, QUICK, 60.0) == plan
+
+
+def test_cases_that_an_earlier_run_did_not_come_to_are_measured_by_the_next() -> None:
+    (whole,) = planned().steps
+    first, *others = whole.cases
+    assert others
+    late = Unmeasured(reason="the time was out before its turn")
+    unmeasured = (
+        *((case, late) for case in others),
+        (first, Unmeasured(reason="it broke")),
+        (replace(first, probe="flops"), late),
+    )
+    plan = planned(done={"stream": replace(run("run-1"), unmeasured=unmeasured)})
+    (step,) = plan.left
+    assert (step.done, step.measured, step.cases) == ("", (first.label,), whole.cases)
+    assert 0 < step.seconds < whole.seconds
+    part = SuiteStep(of="o", suite="s", probe="stream", measured=step.measured)
+    found = offered(PROBE["stream"], NODE, replace(QUICK, probes=("stream",), suite=part))
+    assert isinstance(found, tuple)
+    assert [each.case for each in found] == others
 
 
 def test_time_that_is_given_is_shared_out_by_what_each_step_needs() -> None:

@@ -91,7 +91,7 @@ def test_a_state_is_marked_beyond_its_limit_and_not_at_it(
 def test_the_load_is_judged_only_where_others_could_not_be_counted() -> None:
     limits = limits_for("x86_64", cpus=2)
     crowded = MachineState(load=(7.0, 6.0))
-    assert assess_trust([crowded], limits=limits).marks == ("7.0 tasks wanted to run before",)
+    assert assess_trust([crowded], limits=limits).marks == ("7.0 tasks ran or waited before",)
     assert assess_trust([crowded]).good
     assert assess_trust([MachineState(load=(7.0, 6.0), others_cpus=0.0)], limits=limits).good
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from flowos.model import Advice, Answer, Case, Verdict
+from flowos.model import Advice, Answer, Case, Measurement, Trust, Verdict
 from flowos.probes import TuningGain, merged_advice
-from flowos.probes._advice import advice
+from flowos.probes._advice import advice, undecided
 
 BEST = Case(
     "stream",
@@ -63,7 +63,7 @@ def test_a_setting_that_is_worth_something_is_told_with_its_command(
     (one,) = found(changed(axis, level, 0.5))
     assert says in one.do
     assert one.worth == 2.0
-    assert f"beside {axis} {level}" in one.why
+    assert f"compared with {axis} {level}" in one.why
     assert one.trusted
 
 
@@ -89,3 +89,40 @@ def test_the_greatest_gain_is_first_and_one_deed_is_told_once() -> None:
         ("`export A=1`", 5.7, "blis-pthread; and 1 more alike"),
         ("b", 3.0, "b"),
     ]
+
+
+def number(case: Case = BEST, *marks: str) -> Measurement:
+    return Measurement(
+        case=case,
+        metric="triad",
+        unit="byte/s",
+        count=1,
+        median=1.0,
+        low=1.0,
+        high=1.0,
+        best=1.0,
+        trust=Trust(marks=marks),
+    )
+
+
+OTHER = BEST.at(stores="plain")
+OPEN = changed("stores", "plain", 0.9, "inconclusive")
+
+
+@pytest.mark.parametrize(
+    ("measured", "settings", "why"),
+    [
+        ((), (), ""),
+        ((number(),), (), "only one setting was measured, so there is nothing to compare it with"),
+        ((number(BEST, "busy"), number(OTHER, "busy")), (), "none of the numbers can be trusted"),
+        ((number(), number(OTHER)), (OPEN, OPEN), "none of the 2 comparisons of settings was"),
+        ((number(), number(OTHER)), (OPEN, changed("threads", "1", 1.0, "equal")), ""),
+        ((number(), number(OTHER, "busy")), (), ""),
+    ],
+)
+def test_why_no_setting_could_be_judged(
+    measured: tuple[Measurement, ...], settings: tuple[Verdict, ...], why: str
+) -> None:
+    said = undecided(measured, settings)
+    assert said.startswith(why)
+    assert bool(said) == bool(why)

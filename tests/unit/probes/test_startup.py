@@ -2,7 +2,16 @@
 
 from collections.abc import Callable
 
-from flowos.model import Exited, Facts, Killed, MeasurementRequest, Outcome, Unmeasured
+from flowos.model import (
+    Case,
+    Exited,
+    Facts,
+    Killed,
+    Measurement,
+    MeasurementRequest,
+    Outcome,
+    Unmeasured,
+)
 from flowos.probes.startup import Startup
 
 PROBE = Startup()
@@ -32,3 +41,21 @@ def test_a_start_that_fails_is_no_time(node: Callable[..., Facts]) -> None:
     assert PROBE.read(found[0], Outcome(end=Exited(0))) == ()
     for end in (Exited(3), Killed(9)):
         assert isinstance(PROBE.read(found[0], Outcome(end=end)), Unmeasured)
+
+
+def test_an_environment_that_starts_as_fast_is_not_said_to_take_less_than_nothing() -> None:
+    bare, image = (
+        Measurement(
+            case=Case("startup", (("env", env),)),
+            metric="startup",
+            unit="second",
+            count=1,
+            median=median,
+            low=median,
+            high=median,
+            best=median,
+        )
+        for env, median in (("bare", 0.003), ("image", 0.00299))
+    )
+    (said,) = PROBE.differences("bare", (bare, image))
+    assert said.endswith("image +0.0 ms")

@@ -32,3 +32,12 @@ def test_nothing_to_do_is_said_in_one_line_and_what_was_not_looked_for_not_at_al
         shown = render(replace(small, advice=()))
         assert "Nothing: no setting that was tried was shown to be better." in shown
         assert "Do this" not in render(replace(small, advice=None))
+
+
+def test_where_no_setting_could_be_judged_it_says_why_and_how_to_mend_it(small: Report) -> None:
+    why = "only one setting was measured; to mend it: `flowos measure --minutes 9`"
+    report = replace(small, advice=(), undecided=why)
+    for render in (text, markdown, html):
+        assert "Undecided: only one setting was measured; to mend it: " in render(report)
+        assert "Nothing: no setting" not in render(report)
+    assert "<code>flowos measure --minutes 9</code>" in html(report)

@@ -34,7 +34,7 @@ def test_what_cannot_be_judged_stands_first_then_each_probe_then_what_lies_apart
         "1 probe of 2 cannot be judged:",
         "  clock: 1 of 1 numbers are marked (one: disturbed)",
     ]
-    assert shown[3:5] == ["run two beside one, within 5.0%:", "  cannot judge"]
+    assert shown[3:5] == ["run two next to one, within 5.0%:", "  cannot judge"]
     places = [
         next(i for i, line in enumerate(shown) if word in line)
         for word in ("stream: 1 slower of 2", "numbers whose ranges lie apart", "clock", "copy")
@@ -53,7 +53,7 @@ def test_everything_has_those_that_meet_behind_the_others() -> None:
         "  0.700 (0.600 to 0.800)           slower  stream: threads 2: copy",
         "  0.747 (0.900 to 1.100)           equal   stream: threads 2: triad",
     ]
-    assert shown[0].startswith("run two beside one"), "and there is none that cannot be judged"
+    assert shown[0].startswith("run two next to one"), "and there is none that cannot be judged"
 
 
 def test_where_no_ranges_meet_none_are_said_to() -> None:

@@ -290,3 +290,26 @@ def test_a_number_of_a_gpu_is_not_set_against_one_of_processors(small: Report) -
     figure = SuiteFigure(figure=FIGURE, reports=(of_step(replace(small, measurements=rows)),))
     (row,) = number_rows(suite_of(figure), figure)
     assert row.ours is None
+
+
+def test_a_figure_of_which_some_cases_were_measured_says_so_everywhere(small: Report) -> None:
+    parts = (("stream", 1, 4), ("startup", 2, 2), ("fio", 0, 3))
+    waiting = (("fio", Unmeasured(reason="it was not measured yet")),)
+    figure = SuiteFigure(figure=FIGURE, reports=(of_step(small),), partly=parts, waiting=waiting)
+    report = suite_of(figure)
+    words = "partly measured: 1 of 4 cases; the same command goes on"
+    assert f"    stream: {words}" in suite_text(report).splitlines()
+    assert "1 of 1 figures have numbers of this machine, 1 of them in part." in suite_text(report)
+    assert f"<b>stream: </b>{words}." in suite_html(report)
+    assert suite_text(report).count("partly") == 1
+    (one,) = json.loads(suite_json(report))["figures"]
+    assert one["partly"] == [
+        {"probe": "stream", "measured": 1, "cases": 4},
+        {"probe": "fio", "measured": 0, "cases": 3},
+    ]
+
+
+def test_a_share_of_a_ceiling_that_was_not_reached_is_left_out(small: Report) -> None:
+    above = bounded(measured(61e9, stores="nt"), 40e9, "memory")
+    figure = SuiteFigure(figure=FIGURE, reports=(of_step(replace(small, measurements=(above,))),))
+    assert "here 61.0 GB/s, 0.259 of it" in " ".join(suite_text(suite_of(figure)).split())

@@ -124,6 +124,11 @@ BARE = Facts(
 
 def test_what_is_not_known_of_a_machine_is_left_out() -> None:
     assert machine_line(BARE) == "1 core, S, kernel k"
+    for name, words in {
+        "kvm": "a virtual machine under kvm",
+        "unknown": "a virtual machine",
+    }.items():
+        assert machine_line(replace(BARE, hypervisor=name)).endswith(f"kernel k, {words}")
     rows = dict(facts_rows(BARE))
     assert rows["Usable"] == "1 core, cpu 3"
     assert rows["Memory"] == "nominal bandwidth unknown"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flowos.model import Verdict
+from flowos.model import Entered, Verdict
 from flowos.report import Report, html, json, markdown, read_json, text, verdicts_text
 from flowos.report._comparison_table import grouped, known, rounds_of
 from flowos.report.page._comparison_table import verdict_table
@@ -97,6 +97,27 @@ def test_the_first_line_sums_up() -> None:
         "5 comparisons: 2 slower, 1 inconclusive, 1 equal, 1 faster; 1 of them on disturbed"
         " rounds (!)"
     )
+
+
+def test_the_overall_verdict_on_a_single_case_is_no_comparison_of_its_own() -> None:
+    overall = replace(EQUAL, probe="overall", metric="stream", rest=())
+    for alone, count in (((EQUAL,), "1 comparison: "), ((EQUAL, EQUAL), "3 comparisons: ")):
+        assert verdicts_text((overall, *alone)).startswith(count)
+
+
+def test_what_is_trusted_and_what_was_disturbed_are_explained_in_one_line(small: Report) -> None:
+    trusted = tuple(m for m in small.measurements if m.trust.good)
+    both = (Entered(label="bare"), Entered(label="mine"))
+    report = replace(
+        small,
+        run=replace(small.run, environments=both),
+        measurements=trusted,
+        verdicts=(DISTURBED,),
+    )
+    words = "by their quiet rounds; comparisons marked ! had to use disturbed ones, too"
+    assert f"{len(trusted)} numbers; all can be trusted {words}" in text(report)
+    for quiet in (replace(report, verdicts=(VERDICT,)), replace(report, run=small.run)):
+        assert "quiet rounds" not in text(quiet)
 
 
 def test_the_worst_is_first_and_the_best_last() -> None:

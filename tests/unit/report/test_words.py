@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from flowos.model import Advice, Case, Measurement, Trust, Verdict
-from flowos.report import Report, html, markdown, text
+from flowos.report import HeadlineNumber, Report, html, markdown, text
 from flowos.report._words import (
+    label_of,
     ratio_text,
     remedy_of,
     share_text,
@@ -15,6 +16,8 @@ from flowos.report._words import (
     worth_of,
 )
 from flowos.report._wrap import wrapped
+
+from .reports import bounded, measured
 
 COMMAND_A, OR = [("a", True)], [(" or ", False)]
 
@@ -96,3 +99,21 @@ def test_a_ceiling_has_no_measured_ceiling_and_a_number_without_one_an_unknown_o
     assert [share_text(a_number(), kind) for kind in kinds] == ["unknown", "unknown"]
     of_ceiling = [share_text(a_number(ceiling=True), kind) for kind in kinds]
     assert (of_ceiling[0] != "unknown", of_ceiling[1]) == (True, "unknown")
+
+
+def test_of_a_ceiling_that_was_not_reached_no_share_is_shown() -> None:
+    for rate, words in ((58e9, "102% of 56.9 Gflop/s"), (107e9, "ceiling not reached: 56.9 Gfl")):
+        number = bounded(measured(rate, unit="flop/s"), 56.9e9, "flops")
+        assert share_text(number, "measured").startswith(words)
+    nominal = bounded(measured(107e9, unit="flop/s"), 56.9e9, "a data sheet", "nominal")
+    assert share_text(nominal, "nominal") == "188% of 56.9 Gflop/s"
+
+
+def test_a_headline_of_arithmetic_names_cores_and_instruction_set() -> None:
+    for levels, label in (
+        ({"cores": "1", "isa": "avx2"}, "Ceiling (1 core, isa avx2)"),
+        ({"cores": "2", "isa": "avx512"}, "Ceiling (2 cores, isa avx512)"),
+        ({"cores": "2"}, "Ceiling"),
+    ):
+        headline = HeadlineNumber(label="Ceiling", measured=measured(1.0, **levels))
+        assert label_of(headline) == label

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from flowos.drivers._devices import (
-    Answers,
     AsItIs,
     DeviceFacts,
     DeviceStep,
     DeviceWork,
+    StepAnswers,
     ToolStep,
     faulty,
     refuse_failed_tool,
@@ -35,7 +35,7 @@ class Cuda(AsItIs):
         return tuple(listed)
 
     def acquire(self, device: NodeDevice) -> DeviceWork:
-        def read(answers: Answers) -> NodeDevice:
+        def read(answers: StepAnswers) -> NodeDevice:
             refuse_failed_tool(device, answers[0], "nvidia-smi", _REMEDY)
             if answers[0].code or device.at not in answers[0].text:
                 raise faulty(device, f"nvidia-smi lists no {device.at} any more")
@@ -47,7 +47,7 @@ class Cuda(AsItIs):
         if device.at.startswith("MIG-"):
             raise DeviceError(f"{device.name}: a MIG instance has no reset; its GPU has")
 
-        def read(answers: Answers) -> NodeDevice:
+        def read(answers: StepAnswers) -> NodeDevice:
             refuse_failed_tool(device, answers[0], "nvidia-smi", _REMEDY)
             if answers[0].code:
                 said = " ".join(answers[0].text.split())[-200:]

@@ -8,13 +8,13 @@ from pathlib import PurePath
 
 from flowos.drivers._devices import (
     NOT_ALLOWED,
-    Answers,
     AsItIs,
     CopyStep,
     DeviceFacts,
     DeviceStep,
     DeviceWork,
     FilesStep,
+    StepAnswers,
     WriteStep,
     faulty,
 )
@@ -45,7 +45,7 @@ class FpgaManager(AsItIs):
         )
 
     def acquire(self, device: NodeDevice) -> DeviceWork:
-        def read(answers: Answers) -> NodeDevice:
+        def read(answers: StepAnswers) -> NodeDevice:
             if not answers[0].text:
                 raise faulty(device, f"{device.at} is gone: the kernel has no such FPGA any more")
             return device
@@ -58,7 +58,7 @@ class FpgaManager(AsItIs):
             raise DeviceError(f"{device.name}: {file}: it is of form {bitstream.form}; {wants}")
         kept = f"flowos-{bitstream.digest.removeprefix('sha256:')[:16]}.bin"
 
-        def read(answers: Answers) -> NodeDevice:
+        def read(answers: StepAnswers) -> NodeDevice:
             for answer, path in zip(
                 answers, (self._firmware, f"{device.at}/firmware"), strict=False
             ):
@@ -75,7 +75,7 @@ class FpgaManager(AsItIs):
         return DeviceWork((copied, WriteStep(PurePath(device.at) / "firmware", kept)), read)
 
     def verify(self, device: NodeDevice) -> DeviceWork:
-        def read(answers: Answers) -> NodeDevice:
+        def read(answers: StepAnswers) -> NodeDevice:
             state, status = (answer.text.partition("=")[2] for answer in answers)
             if not answers[0].text:
                 raise faulty(device, f"{device.at} is gone")

@@ -3,11 +3,11 @@
 import re
 
 from flowos.drivers._devices import (
-    Answers,
     AsItIs,
     DeviceFacts,
     DeviceStep,
     DeviceWork,
+    StepAnswers,
     ToolStep,
     faulty,
     refuse_failed_tool,
@@ -40,7 +40,7 @@ class OpenCl(AsItIs):
         )
 
     def acquire(self, device: NodeDevice) -> DeviceWork:
-        def read(answers: Answers) -> NodeDevice:
+        def read(answers: StepAnswers) -> NodeDevice:
             refuse_failed_tool(device, answers[0], "clinfo", _REMEDY)
             now = self.find(DeviceFacts(answers=answers))
             if device.at not in {each.at for each in now}:

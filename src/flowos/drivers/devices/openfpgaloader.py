@@ -12,12 +12,12 @@ from pathlib import PurePath
 from flowos.drivers._bitstreams import ECP5_PARTS, REVISION, same_part
 from flowos.drivers._devices import (
     TOO_LATE,
-    Answers,
     DeviceFacts,
     DeviceStep,
     DeviceWork,
     ScanStep,
     StepAnswer,
+    StepAnswers,
     ToolStep,
     faulty,
     nothing,
@@ -88,7 +88,7 @@ class OpenFpgaLoader:
         steps: tuple[DeviceStep, ...] = (_tool(device, "--detect"),)
         steps += (_scan(device),) if _address(device) else ()
 
-        def read(answers: Answers) -> NodeDevice:
+        def read(answers: StepAnswers) -> NodeDevice:
             _refuse_failed(device, answers[0], "does not answer")
             found = _FOUND.findall(answers[0].text)
             if len(found) != 1:
@@ -118,7 +118,7 @@ class OpenFpgaLoader:
         kind = _FILE_TYPES[bitstream.form]
         loads = _tool(device, "--write-sram", "--quiet", "--file-type", kind, str(file))
 
-        def read(answers: Answers) -> NodeDevice:
+        def read(answers: StepAnswers) -> NodeDevice:
             _refuse_failed(device, answers[0], "was not loaded")
             return device
 
@@ -130,7 +130,7 @@ class OpenFpgaLoader:
             return self.acquire(device)
         lattice = device.idcode is not None and is_lattice(device.idcode)
 
-        def read(answers: Answers) -> NodeDevice:
+        def read(answers: StepAnswers) -> NodeDevice:
             status = _status(device, answers[0], lattice=lattice)
             if device.idcode is not None and status.idcode != device.idcode:
                 was = f"{device.idcode:#010x}"
@@ -146,7 +146,7 @@ class OpenFpgaLoader:
         if _has_no_jtag(device):
             raise DeviceError(f"{device.name}: {_TOOL} has no reset for it; load a bitstream")
 
-        def read(answers: Answers) -> NodeDevice:
+        def read(answers: StepAnswers) -> NodeDevice:
             _refuse_failed(device, answers[0], "was not reset")
             return device
 

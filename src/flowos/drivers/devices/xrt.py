@@ -8,11 +8,11 @@ from pathlib import PurePath
 
 from flowos.drivers._devices import (
     MISSING,
-    Answers,
     AsItIs,
     DeviceFacts,
     DeviceStep,
     DeviceWork,
+    StepAnswers,
     ToolStep,
     faulty,
     refuse_failed_tool,
@@ -49,7 +49,7 @@ class Xrt(AsItIs):
         return ()
 
     def acquire(self, device: NodeDevice) -> DeviceWork:
-        def read(answers: Answers) -> NodeDevice:
+        def read(answers: StepAnswers) -> NodeDevice:
             _refuse_failed(device, answers)
             if device.at not in answers[0].text:
                 raise faulty(device, f"{device.options[0]} lists no {device.at} any more")
@@ -66,14 +66,14 @@ class Xrt(AsItIs):
         return self._work(device, "reset", "--device", device.at, "--force")
 
     def _work(self, device: NodeDevice, *words: str) -> DeviceWork:
-        def read(answers: Answers) -> NodeDevice:
+        def read(answers: StepAnswers) -> NodeDevice:
             _refuse_failed(device, answers)
             return device
 
         return DeviceWork((ToolStep((*device.options, *words), device.limit_seconds),), read)
 
 
-def _refuse_failed(device: NodeDevice, answers: Answers) -> None:
+def _refuse_failed(device: NodeDevice, answers: StepAnswers) -> None:
     tool = device.options[0]
     refuse_failed_tool(device, answers[0], tool, _REMEDY)
     if answers[0].code:

@@ -45,10 +45,10 @@ class Symlink:
 @dataclass(eq=False, slots=True)
 class Folder:
     mode: int = 0o755
-    entries: "dict[str, Node]" = field(default_factory=dict)
+    entries: "dict[str, TreeNode]" = field(default_factory=dict)
 
 
-Node = File | Symlink | Folder
+TreeNode = File | Symlink | Folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class Item:
     """
 
     path: str
-    node: Node
+    node: TreeNode
     first: str = ""
     source_mtime: int | None = None
 
@@ -104,7 +104,7 @@ def one_layer(entries: Iterable[TreeEntry]) -> Folder:
     return root
 
 
-def found(root: Folder, path: str) -> Node | None:
+def found(root: Folder, path: str) -> TreeNode | None:
     """Node at `path` inside, following symbolic links as after chroot; None if there is none."""
     for _ in range(_MAX_HOPS):
         *parents, name = _split(path) or [""]
@@ -120,7 +120,7 @@ def found(root: Folder, path: str) -> Node | None:
     return None
 
 
-def put(root: Folder, path: str, node: Node) -> None:
+def put(root: Folder, path: str, node: TreeNode) -> None:
     """Put a node there, replacing any other; missing parents are created."""
     *parents, name = _split(path)
     at = _folder(root, parents, path, make=True)
@@ -186,7 +186,7 @@ def _source_mtime(path: str, root: Folder) -> int | None:
     return source.mtime if isinstance(source, File) else None
 
 
-def _children(path: str, node: Folder) -> list[tuple[str, Node]]:
+def _children(path: str, node: Folder) -> list[tuple[str, TreeNode]]:
     prefix = f"{path}/" if path else ""
     return [(prefix + name, node.entries[name]) for name in sorted(node.entries, reverse=True)]
 
@@ -216,7 +216,7 @@ def _apply(root: Folder, entry: TreeEntry, parts: list[str]) -> None:
         at.entries[name] = _node(root, entry)
 
 
-def _node(root: Folder, entry: TreeEntry) -> Node:
+def _node(root: Folder, entry: TreeEntry) -> TreeNode:
     if entry.kind == "folder":
         return Folder(entry.mode)
     if entry.kind == "symlink":
@@ -229,7 +229,7 @@ def _node(root: Folder, entry: TreeEntry) -> Node:
     return linked
 
 
-def _linked(root: Folder, entry: TreeEntry) -> Node | None:
+def _linked(root: Folder, entry: TreeEntry) -> TreeNode | None:
     *parents, name = _parts(entry.target) or [""]
     at = _folder(root, parents, entry.path, make=False)
     return at.entries.get(name) if at else None

@@ -69,7 +69,8 @@ def bitstream(task: Task) -> Path:
 def board_file(design: HdlDesign, given: str = "") -> Path:
     """The bitstream of a design with a board, or the file that was given.
 
-    Raises CompileFailed, EngineMissing.
+    Raises CompileFailed if there is no such file or a tool refuses the design, and EngineMissing if
+    a tool is not installed.
     """
     if given:
         if not Path(given).is_file():

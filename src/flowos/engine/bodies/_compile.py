@@ -27,7 +27,10 @@ _SPOKEN = {"c": "C", "c++": "C++", "fortran": "Fortran"}
 
 
 def library_of(code: SourceCode) -> Path:
-    """The file of the library. Raises CompileFailed, EngineMissing."""
+    """The file of the library.
+
+    Raises CompileFailed if the compiler refuses it, and EngineMissing if there is no compiler.
+    """
     compiler = compiler_words(code.language)
     words = (code.content, code.suffix, *code.flags, *compiler)
     return kept_file(words, lambda made: compiled(code, compiler[0], made))
@@ -60,7 +63,7 @@ def program_facts(path: str) -> str:
 def compiled(code: SourceCode, compiler: str, made: Path) -> Made:
     """The library, in this folder, and what was read for it: headers, files among the flags, and
     what was linked, but for the folders of the compiler's own libraries, and shared libraries,
-    which are not part of it. Raises CompileFailed."""
+    which are not part of it. Raises CompileFailed if the compiler refuses it."""
     file, library, headers = (made / f"body{suffix}" for suffix in (code.suffix, ".so", ".d"))
     file.write_text(code.content, encoding="utf-8")
     argv = code.command(compiler, str(file), str(library), str(headers))

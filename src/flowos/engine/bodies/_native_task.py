@@ -5,12 +5,12 @@ from typing import Any
 
 from flowos.model import NativeCode, NativePorts, Needs, Task, needs_of
 
-Options = tuple[Needs | Sequence[Needs] | None, float | None, int, bool, bool | str | None]
+NativeOptions = tuple[Needs | Sequence[Needs] | None, float | None, int, bool, bool | str | None]
 """Of any task: needs, limit_seconds, retries, requeue, cache."""
 
 
 def native_task(
-    title: str, ports: NativePorts, fun: Callable[..., Any], engine: str, options: Options
+    title: str, ports: NativePorts, fun: Callable[..., Any], engine: str, options: NativeOptions
 ) -> Task:
     needs, limit_seconds, retries, requeue, cache = options
     return Task(

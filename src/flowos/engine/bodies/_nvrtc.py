@@ -66,7 +66,10 @@ template <class... flowos_T_> struct flowos_Of_<void (*)(flowos_T_...)> {{
 
 
 def cubin_of(code: SourceCode, kernel: str, ports: NativePorts, arch: str) -> tuple[str, bytes]:
-    """The name of the kernel in it, and the binary. Raises CompileFailed, EngineMissing."""
+    """The name of the kernel in it, and the binary.
+
+    Raises CompileFailed if the compiler refuses the code, and EngineMissing if there is none.
+    """
     nvrtc = _nvrtc()
     version = _checked(nvrtc, nvrtc.nvrtcVersion())
     text = f"{code.content}\n{_checks(kernel, ports)}"

@@ -46,7 +46,7 @@ class OpenClEngine:
         self._programs: dict[tuple[str, ...], Any] = {}
 
     def program(self, code: SourceCode) -> Any:
-        """Built for the device, once in this process. Raises CompileFailed."""
+        """Built for the device, once in this process. Raises CompileFailed if it is refused."""
         headers = (word for header in code.headers for word in header)
         key = (code.content, *code.flags, *headers)
         if key not in self._programs:

@@ -26,7 +26,7 @@ _CHUNK_BYTES = 1 << 16
 _FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class Answer:
+class RAnswer:
     """status: 0 if it is good. values: until the next message."""
 
     __slots__ = ("numbers", "status", "values")
@@ -127,8 +127,8 @@ class RChannel:
         finally:
             self._wait.unregister(self._asks)
 
-    def receive(self) -> Answer:
-        """Once all that was printed before it is on its way. EOFError if the process has ended."""
+    def receive(self) -> RAnswer:
+        """Once all printed before it is on its way. Raises EOFError if the process has ended."""
         answered = bytearray()
         while (answer := self._complete(answered)) is None:
             for fd, _ in self._wait.poll():
@@ -145,7 +145,7 @@ class RChannel:
         return answer
 
     def _take(self, answered: bytearray) -> None:
-        """EOFError once it has closed its end."""
+        """Raises EOFError once it has closed its end."""
         with suppress(BlockingIOError):
             data = os.read(self._answers, _CHUNK_BYTES)
             if not data:
@@ -153,7 +153,7 @@ class RChannel:
                 raise EOFError
             answered += data
 
-    def _complete(self, answered: bytearray) -> Answer | None:
+    def _complete(self, answered: bytearray) -> RAnswer | None:
         if len(answered) < _ANSWER.size:
             return None
         status, apart, count, here = map(int, _ANSWER.unpack_from(answered))
@@ -162,7 +162,7 @@ class RChannel:
             return None
         numbers = array("d", bytes(answered[_ANSWER.size : begin]))
         values = self._mapped(0) if apart else memoryview(answered)[begin:]
-        return Answer(status, numbers, values)
+        return RAnswer(status, numbers, values)
 
     def pass_on(self) -> None:
         """All that it has printed by now."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from flowos.engine.bodies._kept import CompileFailed
 from flowos.engine.bodies._prepared import BodyError, PreparedBody
-from flowos.engine.bodies._r_channel import Answer
+from flowos.engine.bodies._r_channel import RAnswer
 from flowos.engine.bodies._r_process import OneProcess, RProcess
 from flowos.engine.bodies._r_values import as_texts, received, sent, texts_at, wanted, write
 from flowos.model import NativePorts, PortIncompatible, SourceCode
@@ -62,7 +62,7 @@ class RFunction(PreparedBody):
             raise self._complaint(answer, CompileFailed)
         process.taught.add(self._number)
 
-    def _complaint(self, answer: Answer, kind: type[Exception]) -> Exception:
+    def _complaint(self, answer: RAnswer, kind: type[Exception]) -> Exception:
         if answer.status == _ERROR:
             (what, file, line, function), _ = texts_at(answer.values, 0, 4, "replace")
             return kind(_said(what, file, line, function))

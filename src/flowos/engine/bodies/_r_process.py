@@ -12,7 +12,7 @@ from flowos.drivers import runtime_named
 from flowos.engine._ask import which
 from flowos.engine.bodies._held_programs import takers
 from flowos.engine.bodies._prepared import BodyError
-from flowos.engine.bodies._r_channel import Answer, RChannel
+from flowos.engine.bodies._r_channel import RAnswer, RChannel
 from flowos.engine.launch._end_reasons import how_ended
 from flowos.engine.launch._prepared import own_variables, prepare
 from flowos.engine.launch._printing import start_printing
@@ -63,8 +63,8 @@ class RProcess:
     def lives(self) -> bool:
         return self.running is not None and self.channel.is_open
 
-    def ask(self, kind: int, numbers: Sequence[float]) -> Answer:
-        """About what is in the channel's room. BodyError if it ends meanwhile."""
+    def ask(self, kind: int, numbers: Sequence[float]) -> RAnswer:
+        """About what is in the channel's room. Raises BodyError if it ends meanwhile."""
         try:
             if (cpus := os.sched_getaffinity(0)) != self._cpus:
                 self._cpus = cpus
@@ -76,7 +76,7 @@ class RProcess:
             self.end()
             raise
 
-    def _received(self, when: str) -> Answer:
+    def _received(self, when: str) -> RAnswer:
         try:
             return self.channel.receive()
         except EOFError:

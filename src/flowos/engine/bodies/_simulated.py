@@ -99,7 +99,11 @@ def simulated_arguments(design: HdlDesign, ports: NativePorts) -> int:
 
 def simulation(design: HdlDesign, code: DriverCode, key: str) -> Path:
     """The library of a module and the C++ that drives it. key: what that follows from, but for
-    the header. Raises CompileFailed, EngineMissing, and what `code` raises."""
+    the header.
+
+    Raises CompileFailed if a tool refuses the design, EngineMissing if there is no Verilator or
+    compiler, and as `code` does.
+    """
     verilator = which("verilator")
     if verilator is None:
         raise EngineMissing(f"there is no verilator: apt-get install {PACKAGE}")

@@ -145,7 +145,7 @@ def is_file(path: Path) -> bool:
 
 
 def _read(file: Path, *, is_code: bool) -> tuple[str, str]:
-    """Its digest, and its text if it is code. Raises OSError."""
+    """Its digest, and its text if it is code. Raises OSError if it cannot be read."""
     with file.open("rb") as data:
         if not is_code:
             return file_digest(data, "sha256").hexdigest(), ""

@@ -50,7 +50,10 @@ class StagedFiles:
         )
 
     def copy_for(self, path: Path, node: str) -> Path:
-        """A copy that all see, for this node, which does not see the file. Raises TaskFailed."""
+        """A copy that all see, for this node, which does not see the file.
+
+        Raises TaskFailed if it cannot be read or copied.
+        """
 
         def copy(folder: Path) -> None:
             folder.mkdir()
@@ -133,7 +136,7 @@ class NodeFiles:
         return self._seen[path, mark]
 
     def _bring(self, path: Path) -> None:
-        """To its own path on this machine, as if the task had run here. Raises TaskFailed."""
+        """To its own path here, as if the task had run here. Raises TaskFailed if it cannot be."""
         try:
             name = self._node.name
             folder = Path(tempfile.mkdtemp(prefix="out-", dir=self._staged.copies.folder(name)))

@@ -29,7 +29,7 @@ def base_of(pool: Pool) -> Path:
 
 
 def made(base: Path) -> Path:
-    """The same; the last slice that was freed may have removed it. Raises OSError."""
+    """The same; the last slice that was freed may have removed it. Raises OSError if it fails."""
 
     def owner() -> int:
         base.mkdir(mode=0o700, parents=True, exist_ok=True)

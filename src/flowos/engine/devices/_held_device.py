@@ -43,9 +43,9 @@ class HeldDevice:
         self.release()
 
     def deploy(self, bitstream: Bitstream, file: Path, *, again: bool = False) -> bool:
-        """Configure and verify it; whether it had to be configured. Raises DeviceError.
+        """Configure and verify it; whether it had to be configured.
 
-        again: also if it has this bitstream already.
+        again: also if it has this bitstream already. Raises DeviceError if one of its tools fails.
         """
         work = self._driver.configure(self.device, bitstream, file)
         if self.record.loaded == bitstream.digest and not again:
@@ -63,7 +63,7 @@ class HeldDevice:
         return True
 
     def verify(self) -> NodeDevice:
-        """That it answers and is configured, as far as it shows that. Raises DeviceError."""
+        """That it answers and is configured, as far as it shows that. Raises DeviceError if not."""
         try:
             return self._do(self._driver.verify(self.device))
         except DeviceError:
@@ -71,7 +71,7 @@ class HeldDevice:
             raise
 
     def reset(self) -> None:
-        """It is in use again once it answers after that. Raises DeviceError."""
+        """It is in use again once it answers after that. Raises DeviceError if it does not."""
         work = self._driver.reset(self.device)
         self._forget_bitstream()
         self._do(work)

@@ -99,7 +99,8 @@ class SliceDevices:
     def _image(self, want: WantedBoard) -> _Image | None:
         """None where the port is of none that is known.
 
-        Raises DeviceError, EngineMissing, CompileFailed, OSError.
+        Raises DeviceError if no line leads to its board, OSError if the file cannot be read, and as
+        `board_file` does.
         """
         if not self._able(want):
             if want.port:
@@ -114,7 +115,7 @@ class SliceDevices:
     def _board(self, want: WantedBoard, image: _Image, mine: list["_Board"]) -> tuple[str, str]:
         """The port of the best of those that can, which is one of `mine` then, and a note.
 
-        Raises DeviceError.
+        Raises DeviceError if none can.
         """
         whys: dict[str, str] = {}
         able = self._able(want)
@@ -147,7 +148,7 @@ class SliceDevices:
         )
 
     def _shared(self, device: NodeDevice, digest: str, mine: list["_Board"]) -> "_Board":
-        """One of `mine` from now on, whether it is loaded or not. Raises DeviceError."""
+        """One of `mine` from now on, loaded or not. Raises DeviceError if another has it."""
         with self._lock:
             board = self._boards.get(device.name)
             if device.name in self._held or (board and board.digest != digest):
@@ -184,7 +185,7 @@ class _Board:
         self._lock = threading.Lock()
 
     def load(self, bitstream: Bitstream, file: Path) -> bool:
-        """Whether it had to be. A slice that needs the same one waits. Raises DeviceError."""
+        """Whether it had to be. Another slice that needs it waits. Raises DeviceError if not so."""
         with self._lock:
             if self._held:
                 return False

@@ -32,7 +32,7 @@ from flowos.model import (
 
 _LIMIT_SECONDS = 60.0
 _NOT_EXECUTABLE = 126
-Answer = dict[str, Any]
+AgentAnswer = dict[str, Any]
 
 
 def main(question: str) -> None:
@@ -54,7 +54,7 @@ def main(question: str) -> None:
             signal.pause()
 
 
-def _ready(held: ExitStack, runtimes: Runtimes, env: Any, copy: str, scratch: str) -> Answer:
+def _ready(held: ExitStack, runtimes: Runtimes, env: Any, copy: str, scratch: str) -> AgentAnswer:
     from flowos.engine.environments._image_ready import image_ready
 
     asked = from_plain(Environment, env)
@@ -85,7 +85,7 @@ def _try_to_enter(env: Environment, runtimes: Runtimes) -> None:
         raise EnvironmentRefused(f"{env.label}: {end.reason}")
 
 
-def _hold(held: ExitStack, runtimes: Runtimes, env: Any) -> Answer:
+def _hold(held: ExitStack, runtimes: Runtimes, env: Any) -> AgentAnswer:
     """A container for ranks, which their flowos-init joins."""
     from flowos.engine.launch._shared_container import HOLD, await_held
 
@@ -95,22 +95,22 @@ def _hold(held: ExitStack, runtimes: Runtimes, env: Any) -> Answer:
     return {"stays": True, "enter": f"{await_held(holder).decode()} {boot_id()}\n"}
 
 
-def _devices(*_: object) -> Answer:
+def _devices(*_: object) -> AgentAnswer:
     return {"devices": gpu_devices()}
 
 
-def _facts(_: ExitStack, runtimes: Runtimes, only: list[str] | None) -> Answer:
+def _facts(_: ExitStack, runtimes: Runtimes, only: list[str] | None) -> AgentAnswer:
     return {"facts": to_plain(runtimes.facts(only=only))}
 
 
-def _mpis(_: ExitStack, runtimes: Runtimes, env: Any, path: str) -> Answer:
+def _mpis(_: ExitStack, runtimes: Runtimes, env: Any, path: str) -> AgentAnswer:
     from flowos.engine.environments._mpi import MpiCheck
 
     found = MpiCheck(runtimes).mpis_inside(from_plain(Environment, env), path)
     return {"mpis": [(mpi.family, mpi.version, mpi.manager) for mpi in found]}
 
 
-_ANSWERS: dict[str, Callable[..., Answer]] = {
+_ANSWERS: dict[str, Callable[..., AgentAnswer]] = {
     "ready": _ready,
     "devices": _devices,
     "facts": _facts,

@@ -91,7 +91,7 @@ def gpu_devices() -> tuple[str, ...]:
 
 
 def cdi_specs() -> tuple[CdiSpec, ...]:
-    """All specs of this node. EnvironmentRefused for one that cannot be read."""
+    """All specs of this node. Raises EnvironmentRefused for one that cannot be read."""
     found = []
     for priority, folder in enumerate(_folders()):
         for file in _files(folder):

@@ -107,6 +107,8 @@ def _refuse_unknown(path: Path) -> None:
     try:
         with tarfile.open(path) as archive:
             names = {name.removeprefix("./") for name in archive.getnames()}
+            if not names:  # zeros alone are a tar too
+                raise tarfile.TarError("an empty archive")
     except (tarfile.TarError, EOFError, RecursionError) as error:
         raise EnvironmentRefused(
             f"image {path}: neither a folder nor a squashfs, SIF or OCI archive"

@@ -41,7 +41,7 @@ def kernels() -> tuple[LinuxKernel, ...]:
 def booting(
     env: Environment, runtime: str, accelerator: str, session: LaunchSession
 ) -> Environment:
-    """The environment with its kernel, where this runtime boots it. EnvironmentRefused if none."""
+    """With its kernel, if this runtime boots one. Raises EnvironmentRefused if it has none."""
     if runtime not in BOOTING:
         return env
     boot = env.boot or Boot()

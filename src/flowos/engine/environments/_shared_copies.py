@@ -20,7 +20,7 @@ class SharedCopies:
         self._nodes: set[str] = set()
 
     def once(self, node: str, name: str, copy: Callable[[Path], None]) -> Path:
-        """The copy of this name for a node; `copy` makes it. Raises what that does, OSError."""
+        """The copy of this name for a node, by `copy`. Raises as that and `folder` do."""
         with self._lock:
             self._nodes.add(node)
             if name not in self._made:
@@ -30,7 +30,7 @@ class SharedCopies:
             return self._made[name]
 
     def folder(self, node: str) -> Path:
-        """Theirs, for files of this node. Raises OSError."""
+        """Theirs, for files of this node. Raises OSError if it cannot be there."""
         with self._lock:
             self._nodes.add(node)
             return self._session.folder()

@@ -23,7 +23,7 @@ def repeat(
 ) -> Any:
     """What a loop gives. run_round: takes the round's number, from 1 on, and its inputs.
 
-    Raises NotDone.
+    Raises NotDone if `until` holds after no round.
     """
     given = list(values)
     results: Sequence[Any] = ()

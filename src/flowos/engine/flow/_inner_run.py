@@ -70,7 +70,10 @@ class InnerRun(FlowRun):
         return self.outer.failed(error)
 
     def after(self) -> "InnerRun | Values":
-        """The next round, or what the cond or loop gives. Raises RoundLimitExceeded."""
+        """The next round, or what the cond or loop gives.
+
+        Raises RoundLimitExceeded if that was the last one and the loop is not done.
+        """
         results = [self.slots[slot] for slot in self.schedule.outputs]
         (step,) = self.stage.steps
         loop = step.task.body

@@ -84,7 +84,7 @@ class TaskFiles:
                 self._outputs[stage.number] = list(_given_files(stage))
 
     def as_inside(self, stage: Stage, values: Sequence[object]) -> Sequence[object]:
-        """What the stage takes. ValueRefused for a file that is not to be seen there."""
+        """What the stage takes. Raises ValueRefused for a file that is not to be seen there."""
         holders = self._inputs.get(stage.number)
         if not holders:
             return values
@@ -108,7 +108,7 @@ class TaskFiles:
         return frozenset(stage.outputs[i] for i, *_ in self._outputs.get(stage.number, ()))
 
     def as_outside(self, stage: Stage, values: list[Any]) -> list[Any]:
-        """What the stage gave. ValueRefused for a file that only the image has."""
+        """What the stage gave. Raises ValueRefused for a file that only the image has."""
         holders = self._outputs.get(stage.number, ())
         return _renamed(holders, values, self._outside) if holders else values
 

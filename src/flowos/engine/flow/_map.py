@@ -70,12 +70,12 @@ class MapRun:
         _leave(tuple(self._flight))
 
     def results(self) -> Iterator[Any]:
-        """One for each item, in order. Raises what ends the map."""
+        """One for each item, in order. Raises as `batches` does."""
         for batch in self.batches():
             yield from batch
 
     def batches(self) -> Iterator[Sequence[Any]]:
-        """The results in order, as they come. Raises what ends the map.
+        """The results in order, as they come. Raises the error of an item, if one ends the map.
 
         Called again after its end, it gives those of items that have come since.
         """

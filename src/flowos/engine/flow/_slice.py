@@ -124,7 +124,7 @@ class Slice(Freed):
 
         `fo.as_completed`, `concurrent.futures.wait` and so on take it; `cancel()` ends it also
         while it runs. `free` ends what is not done. With workers="inline" it runs at once, before
-        this returns. Raises ValueRefused, SliceFreed.
+        this returns. Raises ValueRefused if a value does not fit its port, SliceFreed once freed.
 
         >>> with fo.slice(fo.kernels.sort(fo.flow_input("x", fo.array(fo.int64)))) as s:
         ...     run = s.submit(np.array([3, 1, 2]))

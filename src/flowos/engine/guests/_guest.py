@@ -311,7 +311,7 @@ def start_guest(
 def _entered(
     driver: GuestDriver, nodes: Sequence[Node], env: Environment, undo: ExitStack
 ) -> list[Surroundings]:
-    """The nodes with the environment ready, on all at once. Raises what `Node.ready` does."""
+    """The nodes with the environment ready, on all at once. Raises as `Node.ready` does."""
     named = env.image.source.name if env.image else ""
     later = [Later(partial(node.ready, env)) for node in nodes]
     undo.callback(_give_back, later)

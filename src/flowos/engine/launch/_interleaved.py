@@ -56,7 +56,7 @@ class _Seat:
     """A launch, and the connections of its ranks."""
 
     def __init__(self, prepared: PreparedLaunch, count: int, undo: ExitStack) -> None:
-        """LaunchFailed, with its folder gone. `undo` ends it."""
+        """Raises LaunchFailed if it does not start; its folder is gone then. `undo` ends it."""
         self._ranks: list[socket.socket] = []
         path = str(prepared.folder / "turns")
         self._listener = undo.enter_context(socket.socket(socket.AF_UNIX))

@@ -21,7 +21,8 @@ class Starter(Protocol):
         """Start it. Its standard input ends as that of ours does; outputs are sent on to ours.
 
         The descriptor of a pipe in which the code of its end stands, once it has ended. That its
-        reader is gone kills it. Raises LaunchFailed; called in the watch's thread alone.
+        reader is gone kills it. Called in the watch's thread alone. Raises LaunchFailed if it
+        cannot start.
         """
         ...
 

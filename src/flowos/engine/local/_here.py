@@ -227,7 +227,7 @@ class Here:
         return image_at(path, digest=digest)
 
     def unpack_squashfs(self, image: Path, to: Path) -> None:
-        """Make the folder `to` of it, without owners. Raises ValueError: why not."""
+        """Make the folder `to` of it, without owners. Raises ValueError if it cannot be."""
         from flowos.engine.environments._squashfs import unpack_squashfs
 
         unpack_squashfs(image, to, self._session)

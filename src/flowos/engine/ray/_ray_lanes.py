@@ -18,7 +18,7 @@ from flowos.engine.ray._ray_cluster import RayCluster, RaySpot
 from flowos.engine.ray._ray_failures import failure_of, lost_with, raised
 from flowos.engine.ray._ray_shop import RayShop
 from flowos.engine.ray._ray_values import InRay, writable
-from flowos.engine.ray.ray_worker import Answer
+from flowos.engine.ray.ray_worker import RayAnswer
 from flowos.engine.workers._worker_failures import over_limit
 from flowos.model import Cancelled, DeviceNumbers, FlowosError, LaunchFailed, WorkerLost
 from flowos.plan import Schedule, Stage
@@ -132,13 +132,13 @@ class RayLane:
         stages: Sequence[Stage],
         values: Sequence[Values],
         begin: Callable[[Any], list[Any]],
-    ) -> tuple[Answer, Sequence[Any]]:
+    ) -> tuple[RayAnswer, Sequence[Any]]:
         """What an actor answers, and references to what stays in Ray."""
         shop, stage = self._shop, stages[0]
         self._begin(stage)
         try:
             answer, *stays = shop.begun(begin, self._hire(stage), stages, values)
-            found: Answer = shop.ray.get(answer, timeout=shop.limits.get(stage.number))
+            found: RayAnswer = shop.ray.get(answer, timeout=shop.limits.get(stage.number))
             shop.print(found)
             return found, stays
         except shop.ray.exceptions.RayError as error:

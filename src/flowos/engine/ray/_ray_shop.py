@@ -17,7 +17,7 @@ from flowos.engine.flow._lanes import Values
 from flowos.engine.ray._ray_cluster import Key, RayCluster, RaySpot
 from flowos.engine.ray._ray_failures import first_line, unsendable
 from flowos.engine.ray._ray_values import InRay, Nth, writable
-from flowos.engine.ray.ray_worker import Answer, RayWorker
+from flowos.engine.ray.ray_worker import RayAnswer, RayWorker
 from flowos.engine.workers._functions import dumps, dumps_with_modules
 from flowos.engine.workers._worker_failures import input_unsendable
 from flowos.model import FlowosError, Needs, Python, SliceFreed, SliceRefused
@@ -183,7 +183,7 @@ class RayShop:
         ]
 
     @staticmethod
-    def print(answer: Answer) -> None:
+    def print(answer: RayAnswer) -> None:
         """What tasks printed there comes out here, before their run ends."""
         for text, stream in zip(answer[-1], (sys.stdout, sys.stderr), strict=True):
             if text:

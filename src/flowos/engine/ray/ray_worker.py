@@ -21,7 +21,7 @@ from flowos.model import FlowosError
 
 Failure = tuple[FlowosError, bytes | None, str, str]
 """The error; its cause as a pickle, if that can be had; the last line and the traceback of that."""
-Answer = tuple[list[Any], Failure | None, RowTimes, tuple[str, str]]
+RayAnswer = tuple[list[Any], Failure | None, RowTimes, tuple[str, str]]
 """Values of the stages or rows that came to an end, what the next one failed with, times, and what
 tasks printed."""
 _READ_ONLY = "read-only"
@@ -47,7 +47,7 @@ class RayWorker:
         return "", str(sys.modules["ray"].get_runtime_context().get_node_id())
 
     def run(self, numbers: Sequence[int], rows: Sequence[Sequence[Any]], *lying: Any) -> Any:
-        """Run stages. Gives an `Answer`, then what stays in Ray: None where a stage failed.
+        """Run stages. Gives a `RayAnswer`, then what stays in Ray: None where a stage failed.
 
         lying: values that lie in Ray; an `Nth` stands for each in the rows.
         """
@@ -65,10 +65,10 @@ class RayWorker:
                     continue
                 stays += [values[i] for i in sorted(stay)]
                 answer.append([None if i in stay else value for i, value in enumerate(values)])
-        found: Answer = (answer, failure, RowTimes(), printed())
+        found: RayAnswer = (answer, failure, RowTimes(), printed())
         return [found, *stays] if stays else found
 
-    def run_rows(self, number: int, rows: Sequence[Sequence[Any]], seconds: float) -> Answer:
+    def run_rows(self, number: int, rows: Sequence[Sequence[Any]], seconds: float) -> RayAnswer:
         """Run one stage for as many rows as that takes these seconds."""
         compiled, _ = self._stages[number]
         results: list[Any] = []

@@ -346,10 +346,13 @@ def _write_all(fd: int, content: bytes) -> None:
 
 
 def _make_own_folder(path: Path, kind: str) -> None:
-    """Raises SliceRefused for a folder that another user could put results into."""
+    """Raises SliceRefused if it cannot be created, or another user could put results into it."""
     if path.exists() and not path.is_dir():
         raise SliceRefused(f"{kind} {path}: it is no folder; name a folder, new or its own")
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise SliceRefused(f"{kind} {path}: it cannot be created: {error.strerror}") from error
     _refuse_others(path, path.stat(), kind)
     (path / "values").mkdir(mode=0o700, exist_ok=True)
     _refuse_others(path / "values", (path / "values").lstat(), kind)

@@ -20,6 +20,7 @@ from flowos.engine.ray._ray_values import InRay
 from flowos.engine.results._call_key import CallKey
 from flowos.engine.results._file_digest import digest_if_there
 from flowos.engine.results._journal import Journal, newest
+from flowos.engine.results._notes import taken_note
 from flowos.engine.results._record import KeptResult
 from flowos.engine.results._value_digest import NoDigest
 from flowos.engine.workers._blobs import Packed
@@ -123,7 +124,7 @@ class SliceResults:
         damage = [note for each in used for note in each.notes]
         places = " and ".join(each.name for each in used)
         hits = self._usage.hits
-        found = [f"{hits} results were taken from {places}"] if hits else []
+        found = [taken_note(hits, places)] if hits else []
         lost = [
             f"{count} results could not be kept in {name} and would be computed again ({first})"
             for name, (count, first) in tuple(self._not_kept.items())

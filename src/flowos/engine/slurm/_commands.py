@@ -1,8 +1,10 @@
 """Slurm's commands are asked, and what they answer is read; what they complain of is one line."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
+from flowos.drivers._allocators import Complaint
 from flowos.drivers.allocators.slurm import (
     is_up,
     munge_words,
@@ -24,7 +26,16 @@ class _Slurm(ResourceManager):
         return super().answer(words, seconds)
 
 
-_SLURM = _Slurm("Slurm", read_complaint, "slurmctld, and munged on this machine, run")
+def _complaint(text: str) -> Complaint:
+    """What a shell without SLURM_CONF lacks, where Slurm's commands find no settings."""
+    found = read_complaint(text)
+    if "configuration source" in found.text and not os.environ.get("SLURM_CONF"):
+        hint = "SLURM_CONF is not set in this shell: export SLURM_CONF=/PATH/slurm.conf"
+        return replace(found, text=f"{found.text}; {hint}")
+    return found
+
+
+_SLURM = _Slurm("Slurm", _complaint, "slurmctld, and munged on this machine, run")
 
 answer, answered = _SLURM.answer, _SLURM.answered
 

@@ -13,7 +13,10 @@ from flowos.model import Pool, PoolUser, SliceRefused
 
 
 def slurm_users(pool: Pool) -> tuple[tuple[PoolUser, ...], str]:
-    """The users, and why it is not known what they used, or "". Raises SliceRefused."""
+    """The users, and why it is not known what they used, or "".
+
+    Raises SliceRefused if Slurm does not answer, or has no such partition.
+    """
     partition = partition_of(pool, answered(partitions_words(), read_partitions))
     if isinstance(partition, str):
         raise SliceRefused(partition)

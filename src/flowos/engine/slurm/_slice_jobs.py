@@ -21,15 +21,15 @@ _MORE = 8
 
 
 def slurm_jobs(slice: str, count: int) -> tuple[Job, ...]:
-    """Those that Slurm knows, also for a while after their end. Raises SliceRefused.
+    """Those that Slurm knows, also for a while after their end.
 
-    count: so many are known.
+    count: so many are known. Raises SliceRefused if Slurm does not answer.
     """
     return answered(jobs_words(name=job_names(slice, count + _MORE)), read_jobs)
 
 
 def slurm_job_end(slice: str, count: int) -> float | Literal["held", "unknown"]:
-    """For how many seconds a slice was held, whose program is gone. Raises SliceRefused."""
+    """For how many seconds a slice was held, whose program is gone. Raises as `slurm_jobs` does."""
     jobs = slurm_jobs(slice, count)
     if any(job.phase != "over" for job in jobs):
         return "held"

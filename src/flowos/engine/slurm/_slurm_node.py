@@ -97,7 +97,7 @@ class SlurmNode(ClusterNode):
             raise EnvironmentRefused(f"image {source}: {reason.text}; {reason.remedy}")
 
     def _refusal_of(self, mpi: str) -> str:
-        """Why no ranks of this MPI are started here, or "". Raises SliceRefused without Slurm."""
+        """Why this MPI starts no ranks here, or "". Raises SliceRefused if there is no Slurm."""
         if self._types is None:
             said = answer(types_words())
             self._types = read_types((said.stdout + said.stderr).decode(errors="replace"))

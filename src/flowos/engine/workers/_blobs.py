@@ -17,7 +17,7 @@ from flowos.engine.workers._values import (
 )
 from flowos.engine.workers.stream_worker import Arrived
 
-Content = Arrived | list[memoryview]
+BlobContent = Arrived | list[memoryview]
 """Of a file: memory that it came into, or views that it is sent from."""
 
 
@@ -31,7 +31,13 @@ class Blob:
     __slots__ = ("_forks", "_mine", "_tell", "fd", "number", "size", "spoiled")
 
     def __init__(
-        self, fd: int | Content, size: int, number: int, tell: Callable[[int], None], *, mine: bool
+        self,
+        fd: int | BlobContent,
+        size: int,
+        number: int,
+        tell: Callable[[int], None],
+        *,
+        mine: bool,
     ) -> None:
         self.fd, self.size, self.number = fd, size, number
         self.spoiled = False

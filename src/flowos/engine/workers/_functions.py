@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-Source = tuple[Any, ...]
+FunctionSource = tuple[Any, ...]
 """("name", module, name in it, facts, state) or ("value", pickle, facts, state of these facts)."""
 _FOLLOWED = 100  # items of a container that are looked at for functions
 _MOST = 20_000  # of larger values nothing is compared: an item counts 2, 64 bytes of a text 1
@@ -35,7 +35,7 @@ _NAMESPACES = {"types.SimpleNamespace", "argparse.Namespace"}
 _registering = threading.Lock()  # cloudpickle has one register for all
 
 
-def named(fun: Callable[..., Any]) -> Source | None:
+def named(fun: Callable[..., Any]) -> FunctionSource | None:
     """By its name, where that leads to this very function; what it must be, by its facts."""
     name = _name(fun)
     if not name or not isinstance(fun, types.FunctionType):
@@ -58,7 +58,7 @@ def _name(fun: Callable[..., Any]) -> str:
     return ""
 
 
-def by_value(fun: Callable[..., Any]) -> Source | None:
+def by_value(fun: Callable[..., Any]) -> FunctionSource | None:
     """What has no name, as a pickle; what it uses of other modules is there by name."""
     return None if _name(fun) else ("value", dumps(fun), *_facts_and_state(fun, "__main__"))
 
@@ -99,12 +99,12 @@ def _pickler() -> type[Any]:
     return Pickler
 
 
-def by_value_with_module(fun: Callable[..., Any]) -> Source:
+def by_value_with_module(fun: Callable[..., Any]) -> FunctionSource:
     """As a pickle that has all in it which the function uses of its own module."""
     return "value", dumps_with_modules(fun, [fun]), *_facts_and_state(fun, _home(fun))
 
 
-def by_value_with_modules(fun: Callable[..., Any]) -> Source | None:
+def by_value_with_modules(fun: Callable[..., Any]) -> FunctionSource | None:
     """The same of all modules of the user's own that it uses."""
     home = _home(fun)
     names = {module for module, _ in facts_of(fun)} - {home}
@@ -136,8 +136,8 @@ def _home(fun: Callable[..., Any]) -> str:
     return getattr(fun, "__module__", None) or "__main__"
 
 
-Way = Callable[[Callable[..., Any]], Source | None]
-WAYS: tuple[Way, ...] = (named, by_value, by_value_with_module, by_value_with_modules)
+SendingWay = Callable[[Callable[..., Any]], FunctionSource | None]
+WAYS: tuple[SendingWay, ...] = (named, by_value, by_value_with_module, by_value_with_modules)
 """To be tried in this order."""
 
 
@@ -153,7 +153,7 @@ def load(kind: str, *source: Any) -> Any:
     return found
 
 
-def _agree(fun: Any, facts: "Facts", state: bytes) -> None:
+def _agree(fun: Any, facts: "FunctionFacts", state: bytes) -> None:
     """Values that are others here are set; for code that is another the function comes anew."""
     for module in {module for module, _ in facts} - sys.modules.keys():
         with contextlib.suppress(Exception):  # as where a task tries to import it
@@ -170,7 +170,7 @@ def _agree(fun: Any, facts: "Facts", state: bytes) -> None:
         setattr(operator.attrgetter(owner)(there) if owner else there, last, values[module, name])
 
 
-def _facts_and_state(fun: Callable[..., Any], without: str = "") -> tuple["Facts", bytes]:
+def _facts_and_state(fun: Callable[..., Any], without: str = "") -> tuple["FunctionFacts", bytes]:
     """What holds where the function comes from, and a pickle of the values among it, for a worker
     that has others. without: a module that goes by value."""
     walk = _Walk(fun)
@@ -184,10 +184,10 @@ def _facts_and_state(fun: Callable[..., Any], without: str = "") -> tuple["Facts
 
 
 Names = tuple[str, ...]
-Facts = dict[tuple[str, str], object]  # of (module, name in it)
+FunctionFacts = dict[tuple[str, str], object]  # of (module, name in it)
 
 
-def facts_of(fun: Callable[..., Any]) -> Facts:
+def facts_of(fun: Callable[..., Any]) -> FunctionFacts:
     """What a function computes: its code, that of the functions and classes which it uses of the
     user's own modules, and the plain values that they read. Equal facts, equal function."""
     return _Walk(fun).facts
@@ -201,7 +201,7 @@ class _Walk:
     """
 
     def __init__(self, fun: Callable[..., Any]) -> None:
-        self.facts: Facts = {}
+        self.facts: FunctionFacts = {}
         self.values: dict[tuple[str, str], object] = {}
         self._home = _home(fun)
         self._seen: dict[int, object] = {}

@@ -101,7 +101,7 @@ class WorkerProcess:
         """A page that a worker of this machine writes to, from `greet` to `forget`."""
 
     def greet(self, pipes: Sequence[int], keep_bytes: int, max_files: int) -> None:
-        """Make it ours: it prints to `pipes`. EOFError, OSError where it is gone."""
+        """Make it ours: it prints to `pipes`. Raises EOFError or OSError if it is gone."""
         first, limit = self._number << OWNER_SHIFT, limit_back(self._start.around.node)
         in_image = self._start.around.in_image
         hello = {
@@ -164,7 +164,7 @@ class WorkerProcess:
         return self._progress[word] if word < len(self._progress) else 0
 
     def teach(self, program: WorkerProgram) -> None:
-        """TaskFailed where a function cannot be sent. EOFError, OSError where it is gone."""
+        """Raises TaskFailed if a function cannot be sent, EOFError or OSError if it is gone."""
         types = dumps(program.types)
         sources = program.sources({}, {})
         while True:
@@ -177,7 +177,7 @@ class WorkerProcess:
     def bind(self, cores: tuple[int, ...], variables: Pairs) -> None:
         """Have it run on these CPUs from now on, with these variables; () is all CPUs.
 
-        EOFError, OSError where it is gone.
+        Raises EOFError or OSError if it is gone.
         """
         if (cores, variables) != self._bound:
             self._channel.send(("bind", cores, variables))

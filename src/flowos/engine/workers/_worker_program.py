@@ -6,13 +6,13 @@ from typing import Any
 
 from flowos.engine.flow._failures import in_round
 from flowos.engine.flow._kept import kept_slots
-from flowos.engine.workers._functions import WAYS, Source, Way, dumps
+from flowos.engine.workers._functions import WAYS, FunctionSource, SendingWay, dumps
 from flowos.engine.workers._worker_failures import lacking, task_error
 from flowos.model import Cond, FlowosError, Loop, Python, SliceRefused, TaskFailed
 from flowos.plan import Schedule, Stage, Step
 
 Function = Callable[..., Any]
-Placed = tuple[Step, tuple[int, ...]]
+PlacedStep = tuple[Step, tuple[int, ...]]
 """A step, and the numbers of the loops around it, from the outer one to the inner one."""
 
 
@@ -36,21 +36,23 @@ class WorkerProgram:
         self.labels: list[str] = []
         self.types: list[object] = []
         self.stages: dict[int, tuple[int, list[Any], tuple[int, ...], bool]] = {}
-        self.steps: dict[int, list[Placed]] = {}
+        self.steps: dict[int, list[PlacedStep]] = {}
         self.constants: dict[int, tuple[object, ...]] = {}
         self.limits: dict[int, float] = {}
         self.kept = kept_slots(schedule)
         self._numbers: dict[int, int] = {}
-        self._ways: dict[int, Iterator[Way]] = {}
-        self._sources: dict[int, Source] = {}
+        self._ways: dict[int, Iterator[SendingWay]] = {}
+        self._sources: dict[int, FunctionSource] = {}
         self._complaints: dict[int, list[str]] = {}
         self._lock = threading.Lock()
         self._add_schedule(schedule)
 
-    def sources(self, problems: dict[int, str], tried: dict[int, Source]) -> dict[int, Source]:
+    def sources(
+        self, problems: dict[int, str], tried: dict[int, FunctionSource]
+    ) -> dict[int, FunctionSource]:
         """How the functions are sent: all of them, or the next way for those with a problem.
 
-        What worked for one worker is what the next one gets. TaskFailed where no way is left.
+        What worked for one worker is what the next one gets. Raises TaskFailed if no way is left.
         """
         with self._lock:
             for number, problem in problems.items():
@@ -83,7 +85,7 @@ class WorkerProgram:
                 error = in_round(error, number_of_round, self.step(stage, loop).label)
         return error
 
-    def _source(self, number: int) -> Source:
+    def _source(self, number: int) -> FunctionSource:
         fun = self.functions[number]
         ways = self._ways.setdefault(number, iter(WAYS))
         complaints = self._complaints.setdefault(number, [])
@@ -121,7 +123,7 @@ class WorkerProgram:
         self.stages[stage.number] = (empty, steps, stage.returns, stays)
 
     def _program(
-        self, steps: Sequence[Step], placed: list[Placed], around: tuple[int, ...]
+        self, steps: Sequence[Step], placed: list[PlacedStep], around: tuple[int, ...]
     ) -> tuple[int, list[Any]]:
         """The number of the first step, and all of them."""
         first = len(placed)
@@ -129,7 +131,7 @@ class WorkerProgram:
         return first, [self._step(step, placed, around, first + i) for i, step in enumerate(steps)]
 
     def _step(
-        self, step: Step, placed: list[Placed], around: tuple[int, ...], number: int
+        self, step: Step, placed: list[PlacedStep], around: tuple[int, ...], number: int
     ) -> tuple[Any, ...]:
         body = step.task.body
         types = tuple(self._number(p.type, self.types) for p in step.task.outputs)
@@ -148,7 +150,7 @@ class WorkerProgram:
         return function, step.inputs, step.outputs, types, ()
 
     def _flow(
-        self, step: Step, stage: Stage, placed: list[Placed], around: tuple[int, ...]
+        self, step: Step, stage: Stage, placed: list[PlacedStep], around: tuple[int, ...]
     ) -> tuple[Any, ...]:
         first, steps = self._program(stage.steps, placed, around)
         try:

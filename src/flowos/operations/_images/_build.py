@@ -33,6 +33,7 @@ from flowos.operations._images._tools import (
     need,
     version,
 )
+from flowos.report import safe
 
 BUILDERS = (*buildah.PROGRAMS, "ch-image")
 _MENDED_BY = install_line("buildah uidmap")
@@ -164,18 +165,6 @@ def chosen_builder(asked: str) -> str:
     raise EnvironmentRefused(f"nothing builds here ({'; '.join(reasons)}); mend: {_MENDED_BY}")
 
 
-def build_plan(recipe: Recipe, work: Path, architecture: str) -> tuple[Argv, ...]:
-    """The command line that would build it."""
-    if isinstance(recipe, Suite):
-        return (suite_plan(recipe, work, architecture),)
-    if isinstance(recipe, Definition):
-        return (apptainer.build(apptainer.PROGRAMS[0], recipe.file, work / "built"),)
-    if (program := chosen_builder(recipe.builder)) == "ch-image":
-        return (_charliecloud_build(recipe, work / "ch-image"),)
-    start = buildah.start(program, Path("STORAGE"))
-    return (_buildah_build(start, recipe, work / "id", architecture),)
-
-
 def suite_plan(suite: Suite, work: Path, architecture: str) -> Argv:
     """The command line that makes a suite. Raises UsageError for an invalid name."""
     try:
@@ -236,7 +225,7 @@ def _by_buildah(
         program = buildah.start(named, storage)
         call(buildah.drop_containers(program))
         with _bases_loaded(program, recipe, architecture, work):
-            argv = _buildah_build(program, recipe, id_file, architecture)
+            argv = buildah_argv(program, recipe, id_file, architecture)
             ran = call_watched(
                 argv,
                 on_progress,
@@ -294,14 +283,14 @@ def _load(program: Argv, name: str, image: Path, architecture: str, work: Path) 
 def _by_charliecloud(
     _program: str, recipe: Dockerfile, work: Path, architecture: str, on_progress: OnProgress
 ) -> Opened:
-    start, storage = _ch_image(), work / "ch-image"
+    start, storage = ch_image(), work / "ch-image"
     for base, image in recipe.bases:
         archive = work / "base.tar"
         write_plain_tar(image, archive, work)
         argv = charliecloud.load(start, archive, storage=storage, name=base)
         _must(call(argv, scratch=work), f"base {base}")
         archive.unlink()
-    argv = _charliecloud_build(recipe, storage)
+    argv = charliecloud_argv(recipe, storage)
     doing = "building with ch-image"
     ran = call_watched(argv, on_progress, doing, scratch=work, variables=recipe.arguments)
     _check_built(ran, recipe.file)
@@ -313,7 +302,7 @@ def _by_charliecloud(
     return replace(opened, config=config, made_with=(tool,))
 
 
-def _buildah_build(program: Argv, recipe: Dockerfile, id_file: Path, architecture: str) -> Argv:
+def buildah_argv(program: Argv, recipe: Dockerfile, id_file: Path, architecture: str) -> Argv:
     return buildah.build(
         program,
         recipe.file,
@@ -324,9 +313,9 @@ def _buildah_build(program: Argv, recipe: Dockerfile, id_file: Path, architectur
     )
 
 
-def _charliecloud_build(recipe: Dockerfile, storage: Path) -> Argv:
+def charliecloud_argv(recipe: Dockerfile, storage: Path) -> Argv:
     return charliecloud.build(
-        _ch_image(),
+        ch_image(),
         recipe.file,
         recipe.context,
         storage=storage,
@@ -335,7 +324,7 @@ def _charliecloud_build(recipe: Dockerfile, storage: Path) -> Argv:
     )
 
 
-def _ch_image() -> tuple[str, ...]:
+def ch_image() -> tuple[str, ...]:
     """Started by the python3 next to it: the first in PATH may lack its modules."""
     program = shutil.which("ch-image") or "ch-image"
     beside = Path(program).with_name("python3")
@@ -346,7 +335,7 @@ def _unusable(program: str) -> str:
     if not is_here(program):
         return "not installed"
     if program == "ch-image":
-        ran = call((*_ch_image(), "--version"), seconds=_CHECK_SECONDS)
+        ran = call((*ch_image(), "--version"), seconds=_CHECK_SECONDS)
     else:
         with builders_storage() as storage:
             argv = buildah.check(buildah.start(program, storage))
@@ -358,13 +347,13 @@ def _check_built(ran: Ran, recipe: Path) -> None:
     if ran.code == 0:
         return
     lines = [line for line in (ran.stdout + "\n" + ran.stderr).splitlines() if line.strip()]
-    last = "".join(f"\n  | {line[-300:]}" for line in lines[-_LAST_LINES:])
+    last = "".join(f"\n  | {safe(line[-300:])}" for line in lines[-_LAST_LINES:])
     raise EnvironmentRefused(f"{recipe}: building failed; its last lines:{last}")
 
 
 def _must(ran: Ran, what: str) -> Ran:
     if ran.code != 0:
-        raise EnvironmentRefused(f"{what}: {ran.stderr.strip()[-300:]}")
+        raise EnvironmentRefused(f"{what}: {safe(' '.join(ran.stderr.split())[-300:])}")
     return ran
 
 

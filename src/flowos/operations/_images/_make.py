@@ -12,7 +12,15 @@ from flowos.drivers.images import CONFIG, squashfs
 from flowos.drivers.images.own_config import read_own_config
 from flowos.drivers.images.tree import File, Folder, complete, found
 from flowos.engine import utc
-from flowos.model import EnvironmentRefused, ImageConfig, OnProgress, Pairs, to_plain
+from flowos.model import (
+    EnvironmentRefused,
+    ImageConfig,
+    OnProgress,
+    Pairs,
+    UsageError,
+    did_you_mean,
+    to_plain,
+)
 from flowos.operations._images import _library as library
 from flowos.operations._images._layers import Part, digest_of, whole
 from flowos.operations._images._scratch import why
@@ -31,8 +39,13 @@ _ARCHITECTURES = {
     "riscv64": ("riscv64", 243),
     "armv7l": ("arm", 40),
     "i686": ("386", 3),
+    "mips64": ("mips64le", 8),
+    "loongarch64": ("loong64", 258),
 }
 """The kernel's name -> that of OCI, and ELF's e_machine."""
+
+_RUNS_ON = {"386": "amd64", "arm": "arm64"}
+"""Whose shell an image for the other may have."""
 
 _NO_ROOT = "it has no /bin, /usr or /sbin: is it a root file system?"
 
@@ -60,6 +73,18 @@ class ImageRequest:
 
 def own_architecture() -> str:
     return _ARCHITECTURES.get(platform.machine(), (platform.machine(), 0))[0]
+
+
+def checked_architecture(name: str) -> str:
+    """The same, or that of this machine for "". Raises UsageError for an unknown one."""
+    own = own_architecture()
+    known = sorted({own, *(each for each, _ in _ARCHITECTURES.values())})
+    if name and name not in known:
+        same = _ARCHITECTURES.get(name, ("", 0))[0]
+        hint = f"; did you mean {same!r}?" if same else did_you_mean(name, known)
+        hint = hint or f"; known are {', '.join(known)}"
+        raise UsageError(f"no architecture is called {name!r:.80}{hint}")
+    return name or own
 
 
 @contextmanager
@@ -116,10 +141,14 @@ def file_digest(path: Path) -> str:
 
 
 def _check_architecture(opened: Opened, request: ImageRequest) -> None:
-    """Compare the image's architecture, else that of its shell's ELF header, with the request."""
+    """Compare the request with the ELF header of its shell, else with what the image says.
+
+    What an image says that was built here is only what the builder was asked for.
+    """
     machine = elf_machine(opened.tree)
     by_elf = next((name for name, number in _ARCHITECTURES.values() if number == machine), "")
-    has = opened.architecture or by_elf
+    says = opened.architecture
+    has = says if not by_elf or _RUNS_ON.get(by_elf, by_elf) == says else by_elf
     if has and has != request.architecture:
         raise EnvironmentRefused(
             f"{request.source} is for {has}, not for {request.architecture}; for nodes of that "
@@ -156,9 +185,15 @@ def _recorded(
         recipe_digest=request.recipe_digest,
         made_with=made_with,
     )
+    recorded = store.keep_image(image)
+    if recorded.architecture not in ("", request.architecture):
+        notes = (
+            *notes,
+            f"this image was there already, recorded as for {recorded.architecture}; it stays so",
+        )
     return MadeImage(
         name=request.name,
-        image=store.keep_image(image),
+        image=recorded,
         path=stored.path,
         was_there=stored.was_there,
         notes=notes,

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 
 from flowos.engine import here, locked
-from flowos.model import EnvironmentRefused, Image, StoreError, UsageError
+from flowos.model import EnvironmentRefused, Image, StoreError, UsageError, did_you_mean
 from flowos.store import default_file, open_store
 
 SUFFIX = ".sqfs"
@@ -102,10 +102,10 @@ def resolve_digest(word: str, by_name: dict[str, str]) -> str:
         return fits[0]
     if fits:
         raise EnvironmentRefused(f"{word!r:.120} fits {len(fits)} images: write more of the digest")
-    known = f"known are {', '.join(sorted(by_name))}"
+    known = did_you_mean(word, by_name) or f"; known are {', '.join(sorted(by_name))}"
     if not by_name:
-        known = "none has a name yet: 'flowos image import' or 'build' makes one"
-    raise EnvironmentRefused(f"no image is called {word!r:.120}; {known}")
+        known = "; none has a name yet: 'flowos image import' or 'build' makes one"
+    raise EnvironmentRefused(f"no image is called {word!r:.120}{known}")
 
 
 def find(name: str) -> Path:

@@ -3,9 +3,10 @@
 import hashlib
 import struct
 import tarfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from posixpath import normpath
 
@@ -28,6 +29,8 @@ from flowos.operations._images._tree import read_folder, read_tar
 _HEAD_BYTES = 512
 NO_CONFIG = ImageConfig()
 _MAX_SCRIPT_BYTES = 1 << 20
+_SHELLS = ("bin/sh", "bin/busybox", "usr/bin/env", "lib/ld-linux.so.2")
+_PROGRAM_FOLDERS = ("bin", "usr/bin", "sbin", "usr/sbin", "usr/local/bin", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,15 +232,29 @@ OPENERS: Mapping[Kind, Opener] = {
 
 
 def elf_machine(tree: Folder) -> int:
-    """The processor that its shell is compiled for (ELF e_machine); 0 without a shell."""
-    for path in ("bin/sh", "bin/busybox", "usr/bin/env", "lib/ld-linux.so.2"):
-        node = found(tree, path)
-        if isinstance(node, File) and node.content.file:
-            content = node.content
-            head = Part(Path(content.file), content.offset, content.size_bytes).head(20)
-            if head[:4] == b"\x7fELF" and len(head) == 20:
-                return int(struct.unpack_from("<H" if head[5] == 1 else ">H", head, 18)[0])
-    return 0
+    """The processor that its shell, else another of its programs, is compiled for (ELF e_machine);
+    0 if it has none."""
+    shells = (found(tree, path) for path in _SHELLS)
+    files = (node for node in chain(shells, _programs(tree)) if isinstance(node, File))
+    return next(filter(None, map(_elf_machine, files)), 0)
+
+
+def _programs(tree: Folder) -> Iterator[File]:
+    for path in _PROGRAM_FOLDERS:
+        folder = found(tree, path)
+        for name in sorted(folder.entries) if isinstance(folder, Folder) else ():
+            node = found(tree, f"{path}/{name}")
+            if isinstance(node, File) and node.mode & 0o111:
+                yield node
+
+
+def _elf_machine(file: File) -> int:
+    content = file.content
+    if not content.file:
+        return 0
+    head = Part(Path(content.file), content.offset, content.size_bytes).head(20)
+    is_elf = head[:4] == b"\x7fELF" and len(head) == 20
+    return int(struct.unpack_from("<H" if head[5] == 1 else ">H", head, 18)[0]) if is_elf else 0
 
 
 def _open_docker(members: Mapping[str, Part], scratch: Path) -> Opened:

@@ -1,13 +1,14 @@
 """Runs the programs that fetch, build and squash images, as launches."""
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from flowos.engine import here
+from flowos.engine import Capture, here
 from flowos.model import (
     BARE,
     Argv,
@@ -19,12 +20,15 @@ from flowos.model import (
     Pairs,
     Progress,
 )
-from flowos.report import number
+from flowos.report import number, safe
 
 _VERSION_SECONDS = 20.0
 _LOOK_SECONDS = 0.5
 _GRACE_SECONDS = 10.0
 _NOWHERE = PurePath("/")
+_MAX_OUTPUT_BYTES = 1 << 20
+_STEP = re.compile(rb"^STEP \d+/\d+: .*", re.MULTILINE)
+_STEP_BYTES = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +38,22 @@ class Ran:
     code: int
     stdout: str
     stderr: str
+
+
+class _Output(Capture):
+    """What a program prints, up to a bound. step: the last line by which a builder names a step."""
+
+    def __init__(self) -> None:
+        super().__init__(_MAX_OUTPUT_BYTES)
+        self.step = ""
+        self._line = b""
+
+    def add(self, data: bytes) -> None:
+        super().add(data)
+        seen = self._line + data
+        if steps := _STEP.findall(seen):
+            self.step = safe(steps[-1][:_STEP_BYTES].decode(errors="replace"))
+        self._line = seen[seen.rfind(b"\n") + 1 :][:_STEP_BYTES]
 
 
 def processors() -> int:
@@ -81,15 +101,19 @@ def call_watched(
     cwd: PurePath = _NOWHERE,
     grace_seconds: float = _GRACE_SECONDS,
 ) -> Ran:
-    """Run a program and wait for its end; the size of `scratch` is reported as its progress.
+    """Run a program and wait for its end; its progress is the step that it names, else the size of
+    `scratch`. Of what it prints, the middle may be left out.
 
     grace_seconds: its time to clean up when we are interrupted.
     """
-    running = here().start(launch_of(argv, scratch=scratch, variables=variables, cwd=cwd))
+    launch = launch_of(argv, scratch=scratch, variables=variables, cwd=cwd)
+    out, err = _Output(), _Output()
+    running = here().start(launch, captures=(out, err))
     try:
         while True:
             size = size_of(scratch)
-            on_progress(Progress(doing=doing, detail=number(size, "byte") if size else ""))
+            has = number(size, "byte") if size else ""
+            on_progress(Progress(doing=doing, detail=out.step or err.step or has))
             with suppress(TimeoutError):
                 return ran(running.wait(_LOOK_SECONDS))
     finally:

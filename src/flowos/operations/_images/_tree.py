@@ -19,9 +19,9 @@ from flowos.drivers.images.tree import (
     File,
     Folder,
     Item,
-    Node,
     Symlink,
     TreeEntry,
+    TreeNode,
     walk,
     with_timeless_source,
 )
@@ -155,7 +155,7 @@ def _listed(at: Path) -> list["os.DirEntry[str]"]:
         raise EnvironmentRefused(f"{at} cannot be read: {error.strerror}") from error
 
 
-def _node(path: Path, seen: os.stat_result, inodes: dict[int, File], ours: bool) -> Node | None:
+def _node(path: Path, seen: os.stat_result, inodes: dict[int, File], ours: bool) -> TreeNode | None:
     mode = stat.S_IMODE(seen.st_mode)
     if stat.S_ISLNK(seen.st_mode):
         return Symlink(str(path.readlink()))
@@ -216,7 +216,7 @@ def _spread(archive: tarfile.TarFile, member: tarfile.TarInfo, spare: Path) -> C
 
 
 def _check_end(window: Window, at: int, size: int) -> None:
-    """Raises ValueError without the zeros at the end: the tar was cut between two members."""
+    """Raises ValueError if it lacks the zeros at the end: the tar was cut between two members."""
     window.seek(at)
     if at + _BLOCK > size or any(window.read(_BLOCK)):
         raise ValueError("it is truncated: its end mark is missing")

@@ -7,14 +7,14 @@ from flowos._lazy import lazily
 _PARTS = {
     "_case_order": "as_planned",
     "_cases": "offered",
-    "_next_steps": "with_time_to_tell",
+    "_next_steps": "with_end with_time_to_tell",
     "_prepare": "check",
     "_report": "report_of headlines_in",
     "_report_files": "written",
     "_run": "OnSample Result measured planned",
     "_sampler": "TIME_WAS_OUT",
     "_session": "DeployedOn measure",
-    "_time": "OUT_OF_TIME budget_seconds overhead_seconds round_seconds",
+    "_time": "budget_seconds lacked_time not_begun overhead_seconds round_seconds",
 }
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         offered as offered,
     )
     from flowos.operations.measure._next_steps import (
+        with_end as with_end,
         with_time_to_tell as with_time_to_tell,
     )
     from flowos.operations.measure._prepare import (
@@ -51,8 +52,9 @@ if TYPE_CHECKING:
         measure as measure,
     )
     from flowos.operations.measure._time import (
-        OUT_OF_TIME as OUT_OF_TIME,
         budget_seconds as budget_seconds,
+        lacked_time as lacked_time,
+        not_begun as not_begun,
         overhead_seconds as overhead_seconds,
         round_seconds as round_seconds,
     )

@@ -50,7 +50,7 @@ class BinaryCache:
         return self._built[build.key]
 
     def try_once(self, name: str, act: Callable[[], object]) -> None:
-        """Do it, unless it has failed before. Raises the FlowosError that it raised then."""
+        """Do it, unless it has failed before. Raises the same FlowosError if it has."""
         if error := self._failed.get(name):
             raise error
         try:

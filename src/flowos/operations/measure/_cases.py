@@ -1,7 +1,7 @@
 """Which cases are measured on a node, found before anything is measured; `--dry-run` shows them."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from flowos.model import Case, Facts, MeasurementRequest, Unmeasured, UsageError, did_you_mean
 from flowos.probes import Build, ComparedCase, Probe, Program, probes_for
@@ -10,9 +10,9 @@ Offered = tuple[ComparedCase, ...] | Unmeasured
 
 
 def chosen(request: MeasurementRequest, environments: int = 1) -> tuple[Probe, ...]:
-    """The probes that it names in the table's order; all for no name. Raises UsageError.
+    """The probes that it names in the table's order; all for no name.
 
-    Commands of the user are measured alone, and by one probe.
+    Commands of the user are measured alone, and by one probe. Raises UsageError if one is unknown.
     """
     names, asked = request.probes, bool(request.commands)
     known = {p.name: p for p in probes_for(environments) if p.info.asked == asked}
@@ -28,13 +28,23 @@ def chosen(request: MeasurementRequest, environments: int = 1) -> tuple[Probe, .
 def offered(
     probe: Probe, facts: Facts, request: MeasurementRequest, environments: int = 1
 ) -> Offered:
-    """What a probe measures on a node with these facts, in each of so many environments."""
+    """What a probe measures on a node with these facts, in each of so many environments.
+
+    A suite's step leaves out what its earlier runs measured.
+    """
+    step = request.suite
+    done = step.measured if step and step.probe == probe.name else ()
     if environments > 1:
-        return probe.compared(facts, request)
+        found = probe.compared(facts, request)
+        return found if isinstance(found, Unmeasured) else _but(done, found)
     cases = probe.cases(facts, request)
     if isinstance(cases, Unmeasured):
         return cases
-    return tuple(ComparedCase(probe=probe, case=case, shown=case) for case in cases)
+    return _but(done, (ComparedCase(probe=probe, case=case, shown=case) for case in cases))
+
+
+def _but(done: Collection[str], found: Iterable[ComparedCase]) -> tuple[ComparedCase, ...]:
+    return tuple(each for each in found if each.shown.label not in done)
 
 
 def described(facts: Facts, request: MeasurementRequest) -> list[dict[str, object]]:

@@ -21,14 +21,14 @@ from flowos.model import (
 from flowos.operations.measure._binary_cache import BinaryCache
 from flowos.operations.measure._cases import Offered, chosen, offered
 from flowos.operations.measure._environments import PreparedEnvironment
-from flowos.operations.measure._sampler import Answer
+from flowos.operations.measure._sampler import SampleAnswer
 from flowos.operations.measure._time import overhead_seconds
 from flowos.operations.measure._words import words_in
 from flowos.probes import ENV, Build, ComparedCase, Probe, Program, entered, in_environment, timed
 
 _WITHOUT_BASE = Unmeasured(reason="it cannot be measured in the base: nothing to compare with")
 
-Refused = tuple[Case, Unmeasured]
+RefusedCase = tuple[Case, Unmeasured]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class ComparisonCase:
     program: Program
     words: Argv
 
-    def read(self) -> Answer:
+    def read(self) -> SampleAnswer:
         """Run it once and read its answer; a probe of start-up is started several times."""
         took, outcome = self._run()
         times = [took]
@@ -53,7 +53,7 @@ class ComparisonCase:
             return answer
         return timed(times), outcome
 
-    def read_of(self, outcome: Outcome) -> Answer:
+    def read_of(self, outcome: Outcome) -> SampleAnswer:
         """Read the program's answer."""
         readings = self.compared.probe.read(self.compared.case, outcome)
         return readings if isinstance(readings, Unmeasured) else (readings, outcome)
@@ -88,10 +88,10 @@ class MeasurementPlan:
     """The comparisons in the order of the table of probes, and what cannot be measured."""
 
     comparisons: tuple[Comparison, ...]
-    unmeasured: tuple[Refused, ...]
+    unmeasured: tuple[RefusedCase, ...]
 
 
-def answers_of(entries: Sequence[ComparisonCase], seed: str) -> list[Answer]:
+def answers_of(entries: Sequence[ComparisonCase], seed: str) -> list[SampleAnswer]:
     """Run the cases and read their answers; several run in turns, in an order drawn from `seed`."""
     if len(entries) == 1:
         return [entries[0].read()]
@@ -99,7 +99,7 @@ def answers_of(entries: Sequence[ComparisonCase], seed: str) -> list[Answer]:
     return list(map(_answer, entries, engine.run_interleaved(prepared, seed)))
 
 
-def _answer(entry: ComparisonCase, outcome: Outcome | LaunchFailed) -> Answer:
+def _answer(entry: ComparisonCase, outcome: Outcome | LaunchFailed) -> SampleAnswer:
     try:
         if isinstance(outcome, LaunchFailed):
             raise outcome
@@ -142,7 +142,7 @@ def plan_of(
     margin: instead of the probes' own.
     """
     comparisons: list[Comparison] = []
-    unmeasured: list[Refused] = []
+    unmeasured: list[RefusedCase] = []
     for probe, (base, *others) in offers.items():
         if isinstance(base, Unmeasured):
             unmeasured.append((Case(probe.name), base))
@@ -214,7 +214,7 @@ def _entries(
     places: Sequence[PreparedEnvironment],
     found: Sequence[ComparedCase | Unmeasured | None],
     cache: BinaryCache,
-    unmeasured: list[Refused],
+    unmeasured: list[RefusedCase],
 ) -> Iterator[ComparisonCase]:
     for place, has in zip(places, found, strict=True):
         case = in_environment(shown, place.label) if len(places) > 1 else shown

@@ -90,7 +90,7 @@ def ready_run(
             offers = offers_in(made, everywhere, request)
             look = state.program(facts)
             builds = {build.key: build for build in (*builds_of(made, offers), *_build_of(look))}
-            if not several:
+            if builds and not several:
                 programs = f"{len(builds)} program{'s' * (len(builds) != 1)}"
                 on_progress(Progress(doing=f"building {programs}"))
             if node.is_here:

@@ -17,13 +17,16 @@ from flowos.model import (
     Verdict,
 )
 from flowos.operations.measure._case_order import as_planned
-from flowos.operations.measure._next_steps import with_time_to_tell
+from flowos.operations.measure._next_steps import (
+    command_to_judge,
+    with_end,
+    with_time_to_tell,
+)
 from flowos.plan import (
     NoiseThresholds,
     compare,
     limits_for,
     per_joule,
-    rounds_to_tell,
     summarize,
 )
 from flowos.probes import (
@@ -39,13 +42,14 @@ from flowos.probes import (
     probe_named,
     probes_for,
     rooflines,
+    undecided,
     verdicts_between,
     worth,
 )
 from flowos.report import ChartStep, HeadlineNumber, Report, Section, number
 
 _BINARY = {
-    "same": "the same binaries ran everywhere, each with its loader and libraries beside it: what"
+    "same": "the same binaries ran everywhere, each with its loader and libraries next to it: what"
     " differs is the environment only (MPI programs took the MPI of the environment)",
     "own": "each environment compiled its own programs and took its own libraries",
 }
@@ -107,7 +111,7 @@ def _between_environments(
     return Report(
         run=run,
         measurements=measured,
-        verdicts=tuple(replace(v, needed=rounds_to_tell(v) or 0) for v in verdicts),
+        verdicts=with_end(run, verdicts),
         sections=tuple(_env_sections({m.case.probe for m in measured})),
         findings=(
             *_differences(run.environments[0].label, measured),
@@ -128,16 +132,19 @@ def _of_one_environment(
     headlines = tuple(_headlines(measured, samples, limits))
     left_out = (each for f in found for each in f.left_out)
     energies = (h.measured for h in headlines if h.measured not in measured)
+    effects = with_time_to_tell(run, [v for f in found for v in _effects(f, limits)])
+    advised = [f for f in found if f.advice is not None]
     return Report(
         run=replace(run, unmeasured=tuple(dict.fromkeys((*run.unmeasured, *left_out)))),
         measurements=tuple(dict.fromkeys((*measured, *energies))),
         verdicts=(
-            *with_time_to_tell(run, [v for f in found for v in _effects(f, limits)]),
-            *(v for f in found for v in _versus(f, run.request.margin, limits)),
+            *effects,
+            *with_end(run, [v for f in found for v in _versus(f, run.request.margin, limits)]),
         ),
         sections=tuple(f.section for f in found if f.measured),
         headlines=headlines,
         advice=_advice(f.advice for f in found),
+        undecided=_undecided(run, advised, effects),
         findings=tuple(line for f in found for line in f.findings),
         steps=tuple(_steps(measured)),
         rooflines=rooflines(measured),
@@ -192,11 +199,10 @@ def _effects(found: _Found, limits: NoiseThresholds) -> Iterator[Verdict]:
     yield from _against_first(found, info.compares, info.margin, limits)
 
 
-def _versus(found: _Found, margin: float | None, limits: NoiseThresholds) -> Iterator[Verdict]:
+def _versus(found: _Found, margin: float | None, limits: NoiseThresholds) -> tuple[Verdict, ...]:
     """Each level compared with the first, where the probe measures them until it is decided."""
     info = found.probe.info
-    verdicts = _against_first(found, info.versus, info.margin if margin is None else margin, limits)
-    yield from (replace(v, needed=rounds_to_tell(v) or 0) for v in verdicts)
+    return _against_first(found, info.versus, info.margin if margin is None else margin, limits)
 
 
 def _against_first(
@@ -213,6 +219,17 @@ def _advice(found: Iterable[tuple[Advice, ...] | None]) -> tuple[Advice, ...] | 
     """All advice, best first; None if nothing was measured that could be advised on."""
     given = [advice for advice in found if advice is not None]
     return merged_advice(each for advice in given for each in advice) if given else None
+
+
+def _undecided(run: Run, advised: Sequence[_Found], effects: Sequence[Verdict]) -> str:
+    """Why no setting could be judged, and the command that mends it; "" if one was."""
+    names = tuple(f.probe.name for f in advised)
+    why = undecided(
+        [m for f in advised for m in f.measured], [v for v in effects if v.probe in names]
+    )
+    if not why:
+        return ""
+    return f"{why}; to mend it: `{command_to_judge(run, names)}`"
 
 
 def _best_setting(best: TuningGain, measured: Iterable[Measurement]) -> tuple[str, ...]:

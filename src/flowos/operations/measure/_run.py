@@ -23,9 +23,9 @@ from flowos.operations.measure._commands import check_commands
 from flowos.operations.measure._prepare import check, described_in
 from flowos.operations.measure._report import report_of
 from flowos.operations.measure._report_files import written
-from flowos.operations.measure._sampler import INTERRUPTED, STOPPED, TIME_WAS_OUT
+from flowos.operations.measure._sampler import INTERRUPTED, TIME_WAS_OUT
 from flowos.operations.measure._session import DeployedOn, measure
-from flowos.operations.measure._time import OUT_OF_TIME
+from flowos.operations.measure._time import STOPPED, not_begun
 from flowos.report import Report, html_cell, text
 from flowos.store import Store, open_store
 
@@ -60,8 +60,8 @@ class Result:
     def failed(self) -> tuple[str, ...]:
         """Why commands of the user failed after some runs, or in an environment."""
         run = self.report.run
-        whys = dict.fromkeys(why for _, why in run.unmeasured if why not in (OUT_OF_TIME, STOPPED))
-        return tuple(why.reason for why in whys) if run.request.commands else ()
+        failed = (why for _, why in run.unmeasured if why != STOPPED and not not_begun(why))
+        return tuple(w.reason for w in dict.fromkeys(failed)) if run.request.commands else ()
 
     def __str__(self) -> str:
         return text(self.report)
@@ -145,7 +145,7 @@ def _environments(request: MeasurementRequest) -> tuple[str, ...]:
 
 
 def _check(request: MeasurementRequest, out: Path | None = None) -> None:
-    """Raises UsageError or EnvironmentRefused before facts are collected, which takes seconds."""
+    """Raises UsageError or EnvironmentRefused if it cannot be, before seconds go into facts."""
     if out is not None:
         check_out(out)
     check_commands(request)

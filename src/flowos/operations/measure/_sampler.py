@@ -20,18 +20,15 @@ from flowos.model import (
     Unmeasured,
 )
 from flowos.operations._scratch import emptied
+from flowos.operations.measure._time import STOPPED
 from flowos.probes import Program, state
 
 INTERRUPTED, TIME_WAS_OUT = "it was interrupted", "its time was out"
-STOPPED = Unmeasured(
-    reason="it still ran when the time was well past, and was stopped",
-    remedy="give more time (--minutes), or measure when the machine has less to do",
-)
 _MIN_GRACE_SECONDS, _GRACE_SHARE = 5.0, 0.1
 _STALE_SECONDS = 0.5
 
 
-Answer = tuple[tuple[Reading, ...], Outcome] | Unmeasured
+SampleAnswer = tuple[tuple[Reading, ...], Outcome] | Unmeasured
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,7 +75,7 @@ class Sampler:
         self,
         cases: Sequence[Case],
         number: int,
-        read: Callable[[], Sequence[Answer]],
+        read: Callable[[], Sequence[SampleAnswer]],
         *,
         others: bool = True,
         on_storage: bool = False,
@@ -93,8 +90,8 @@ class Sampler:
         when interrupted, or once a node is gone.
         """
         self._check_nodes()
-        beside = f", {len(cases) - 1} beside it in turns" if len(cases) > 1 else ""
-        self.on_progress(Progress(doing=cases[0].label + beside, left_seconds=self.left_seconds))
+        also = f", {len(cases) - 1} next to it in turns" if len(cases) > 1 else ""
+        self.on_progress(Progress(doing=cases[0].label + also, left_seconds=self.left_seconds))
         storage = Path(self.scratch) if on_storage and self.scratch else None
         before, look = self._spin(), self.node.look(storage)
         try:
@@ -119,7 +116,13 @@ class Sampler:
         ]
 
     def _kept_of(
-        self, case: Case, number: int, answer: Answer, around: MachineState, *, interleaved: bool
+        self,
+        case: Case,
+        number: int,
+        answer: SampleAnswer,
+        around: MachineState,
+        *,
+        interleaved: bool,
     ) -> list[Sample] | Unmeasured:
         if isinstance(answer, Unmeasured):
             answer = STOPPED if self.stopped else answer

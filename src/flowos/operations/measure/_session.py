@@ -31,21 +31,25 @@ from flowos.model import (
     Unmeasured,
     Verdict,
 )
+from flowos.operations.measure._own_command import own_command
 from flowos.operations.measure._plan import ComparisonCase, answers_of
 from flowos.operations.measure._prepare import ready_run
 from flowos.operations.measure._rounds import Block, blocks_of, without
-from flowos.operations.measure._sampler import STOPPED, TIME_WAS_OUT, Sampler
+from flowos.operations.measure._sampler import TIME_WAS_OUT, Sampler
 from flowos.operations.measure._time import (
     MIN_SHARE,
-    OUT_OF_TIME,
+    STOPPED,
     TOOK_TOO_LONG,
     as_often_as_time_allows,
     at_pace,
     budget_seconds,
+    enough_minutes,
     kept_for_ceilings,
     longest_sample,
+    not_reached,
     once_each,
     once_seconds,
+    round_seconds,
     seconds_for,
 )
 from flowos.operations.measure._warm_up import warmed_up
@@ -128,6 +132,8 @@ class Session:
     decided: set[tuple[str, str]] = field(default_factory=set)
     """Probes and environments with an overall verdict."""
     cut: bool = False
+    minutes: int = 1
+    """Which would have been enough."""
     _took: float = 0.0
     _estimated: float = 0.0
     """Seconds of all samples so far."""
@@ -135,6 +141,7 @@ class Session:
     def measure(self, blocks: Sequence[Block]) -> None:
         """Run rounds until all blocks are finished."""
         open_ = list(blocks)
+        self.minutes = enough_minutes(block.design for block in blocks)
         while open_:
             block = self._turn(open_, blocks)
             cases = self._next_round(block)
@@ -333,7 +340,10 @@ class Session:
 
     def _close(self, block: Block) -> None:
         """Record a reason for each case that was never measured."""
-        base, why = next(iter(block.entries)), OUT_OF_TIME
+        base = next(iter(block.entries))
+        command = own_command(self.sampler.run, self.minutes)
+        left = self.sampler.left_seconds if block.design.axis else 0.0
+        why = not_reached(round_seconds(block.design), left, command)
         if block.design.axis and base in self.unmeasured:
             why = Unmeasured(reason=f"{base.label}, the base, could not be measured")
         for case in block.entries:

@@ -8,6 +8,7 @@ longer than estimated all takes (`at_pace`). With several environments, rounds o
 alternate, so that each comparison spans the whole time: see `_session`.
 """
 
+import math
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -20,6 +21,8 @@ SEVERAL = {"quick": 600.0, "normal": 1800.0, "full": 7200.0}
 
 SLACK, MIN_SHARE = 1.1, 0.6
 """A case may take SLACK times its estimate; none is started with less than MIN_SHARE of it left."""
+ROOM = 1.2
+"""A run takes a little more than its cases, even without facts."""
 CEILING_SHARE = 0.2
 """Of the time left, kept for probes that only bound the numbers of what was asked for."""
 SLOWEST_PACE = 3.0
@@ -27,14 +30,47 @@ SLOWEST_PACE = 3.0
 PATIENCE = 8.0
 """A case may take so many times its estimate, even if others need that time."""
 
+STOPPED = Unmeasured(
+    reason="it still ran when the time was well past, and was stopped",
+    remedy="give more time (--minutes), or measure when the machine has less to do",
+)
 TOOK_TOO_LONG = Unmeasured(
     reason="it took far longer than estimated, and was stopped, as others need the time",
     remedy="give more time (--minutes), or measure when the machine has less to do",
 )
-OUT_OF_TIME = Unmeasured(
-    reason="the time was out before its turn",
-    remedy="give more time, as in `flowos measure --minutes 10`",
-)
+OUT_OF_TIME = "the time was out before its turn"
+TOO_LITTLE_TIME = "it had too little time"
+"""How the reasons begin; what it needed and the command that gives it stand in the rest."""
+
+
+def not_reached(needed: float, left: float, command: str) -> Unmeasured:
+    """Why a case was never begun. needed: seconds of its first round; left: seconds there were."""
+    remedy = f"give more time, as in `{command}`"
+    if left < MIN_SHARE:
+        return Unmeasured(reason=OUT_OF_TIME, remedy=remedy)
+    words = f"its first round needs about {needed:.0f} s, and {left:.0f} s were left"
+    return Unmeasured(reason=f"{TOO_LITTLE_TIME}: {words}", remedy=remedy)
+
+
+def lacked_time(why: Unmeasured) -> bool:
+    """Whether it was not begun, or not waited for, as the time was out."""
+    return why.reason in (TOOK_TOO_LONG.reason, STOPPED.reason) or not_begun(why)
+
+
+def not_begun(why: Unmeasured) -> bool:
+    """Whether there was no time for it to begin."""
+    return why.reason.startswith((OUT_OF_TIME, TOO_LITTLE_TIME))
+
+
+def enough_minutes(designs: Iterable[Design]) -> int:
+    """Whole minutes for the minimum rounds of these, or until each is first looked at."""
+    seconds = sum(d.looks[0] * round_seconds(d) if d.axis else min_seconds(d) for d in designs)
+    return minutes_of(seconds)
+
+
+def minutes_of(seconds: float) -> int:
+    """Whole minutes in which so many seconds of measuring fit."""
+    return max(1, math.ceil(ROOM * seconds / 60))
 
 
 def budget_seconds(effort: Effort, compared: int) -> float:

@@ -36,7 +36,7 @@ SLOWED = {
 """Bits of nvmlDeviceGetCurrentClocksEventReasons; a power limit is none: it is how GPUs are run."""
 BUSY_PERCENT = 5
 
-Call = Callable[[], Any]
+TimedCall = Callable[[], Any]
 
 
 def cannot(reason: str, remedy: str = "") -> NoReturn:
@@ -110,7 +110,7 @@ class Device:
         if complaint:
             self.suspect[complaint] = None
 
-    def times(self, call: Call, seconds: float) -> list[float]:
+    def times(self, call: TimedCall, seconds: float) -> list[float]:
         """The seconds of one call, several times over, for about so long. It was called before."""
         once = self.once(call)
         calls = self._calls_at_once(once)
@@ -128,7 +128,7 @@ class Device:
             return 1
         return min(MAX_IN_BATCH, int(BATCH_SECONDS / max(once, 1e-7)) + 1)
 
-    def once(self, act: Call) -> float:
+    def once(self, act: TimedCall) -> float:
         """The seconds of one call."""
         if not self.is_gpu:
             began = time.perf_counter()
@@ -142,14 +142,14 @@ class Device:
         torch.cuda.synchronize()
         return float(begin.elapsed_time(end)) / 1e3
 
-    def _graph(self, call: Call, calls: int) -> Call:
+    def _graph(self, call: TimedCall, calls: int) -> TimedCall:
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             for _ in range(calls):
                 call()
         return graph.replay  # type: ignore[no-any-return]
 
-    def joules(self, call: Call) -> float | None:
+    def joules(self, call: TimedCall) -> float | None:
         """The energy of one call, from half a second of them; None if no meter counts it."""
         if not self.is_gpu or self.meter.joules() is None:
             return None

@@ -27,7 +27,7 @@ OF_NO_COMPILER = re.compile(
 """Variables that differ between terminals, tests and jobs."""
 PATHS = re.compile(r"/[^\s\"':;,=()\\]+")
 
-Trial = Callable[[], "tuple[Any, Iterable[str]]"]
+KeptTrial = Callable[[], "tuple[Any, Iterable[str]]"]
 
 
 def stamp(path: str) -> Any:
@@ -63,7 +63,7 @@ class KeptTrials:
         self._before: dict[str, Any] = before if isinstance(before, dict) else {}
         self._now: dict[str, Any] = {}
 
-    def answer(self, name: str, attempt: Trial) -> Any:
+    def answer(self, name: str, attempt: KeptTrial) -> Any:
         """What it said when it worked; else it is tried. An attempt without files is not kept."""
         key = f"{self._surroundings} {name}"
         known: Any = self._before.get(key)

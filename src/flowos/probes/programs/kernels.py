@@ -27,7 +27,7 @@ VALUES = 9
 DTYPES = {"i32": "int32", "i64": "int64", "f32": "float32", "f64": "float64"}
 TOLERANCE = {"f32": 1e-5, "f64": 1e-12}
 
-Call = Callable[[], Any]
+TimedCall = Callable[[], Any]
 
 
 def cannot(reason: str, remedy: str = "") -> NoReturn:
@@ -54,7 +54,7 @@ class Library:
 
     def __init__(self, device: str) -> None:
         self.of: Any = np
-        self.wait: Call = lambda: None
+        self.wait: TimedCall = lambda: None
         if device == "cpu":
             self.says = f"NumPy {np.__version__}"
             return
@@ -80,7 +80,7 @@ class Library:
             return self.of.asarray(rng.integers(-most, most, count, DTYPES[kind]))
         return self.of.asarray(rng.standard_normal(count).astype(DTYPES[kind]))
 
-    def once(self, call: Call) -> float:
+    def once(self, call: TimedCall) -> float:
         """The seconds of one call."""
         self.wait()
         began = time.perf_counter()
@@ -88,7 +88,7 @@ class Library:
         self.wait()
         return time.perf_counter() - began
 
-    def times(self, call: Call, seconds: float) -> list[float]:
+    def times(self, call: TimedCall, seconds: float) -> list[float]:
         """The seconds of one call, several times over, for about so long. It was called before."""
         count = max(LEAST, min(MOST, int(seconds / max(self.once(call), 1e-6))))
         return [self.once(call) for _ in range(count)]
@@ -114,7 +114,7 @@ def is_sorted(x: Any) -> bool:
     return bool((x[:-1] <= x[1:]).all())
 
 
-def sort(library: Library, n: int, kind: str) -> tuple[Call, int]:
+def sort(library: Library, n: int, kind: str) -> tuple[TimedCall, int]:
     x = library.spread(n, kind)
     found = kernels.sort(x)
     if not is_sorted(found) or not same_elements(found, x):
@@ -122,7 +122,7 @@ def sort(library: Library, n: int, kind: str) -> tuple[Call, int]:
     return lambda: kernels.sort(x), 0
 
 
-def merge(library: Library, n: int, kind: str) -> tuple[Call, int]:
+def merge(library: Library, n: int, kind: str) -> tuple[TimedCall, int]:
     x = library.spread(n, kind)
     a, b = (kernels.sort(half) for half in (x[: n // 2], x[n // 2 :]))
     found = kernels.merge(a, b)
@@ -131,7 +131,7 @@ def merge(library: Library, n: int, kind: str) -> tuple[Call, int]:
     return lambda: kernels.merge(a, b), 2 * x.nbytes
 
 
-def prefix_sum(library: Library, n: int, kind: str) -> tuple[Call, int]:
+def prefix_sum(library: Library, n: int, kind: str) -> tuple[TimedCall, int]:
     x = library.numbers(n, kind)
     found = kernels.prefix_sum(x)
     if found[0] != x[0] or not bool((found[1:] - found[:-1] == x[1:]).all()):
@@ -139,7 +139,7 @@ def prefix_sum(library: Library, n: int, kind: str) -> tuple[Call, int]:
     return lambda: kernels.prefix_sum(x), x.nbytes + found.nbytes
 
 
-def histogram(library: Library, n: int, kind: str) -> tuple[Call, int]:
+def histogram(library: Library, n: int, kind: str) -> tuple[TimedCall, int]:
     """Of values 0 .. BINS - 1, in a bin each; those of floats lie anywhere within their bins."""
     rng = np.random.default_rng(n)
     values = rng.integers(0, BINS, n) if kind.startswith("i") else rng.random(n) * BINS
@@ -152,7 +152,7 @@ def histogram(library: Library, n: int, kind: str) -> tuple[Call, int]:
     return lambda: kernels.histogram(x, BINS, (0, BINS)), x.nbytes
 
 
-def gemm(library: Library, n: int, kind: str) -> tuple[Call, int]:
+def gemm(library: Library, n: int, kind: str) -> tuple[TimedCall, int]:
     a, b = (library.spread(n * n + i, kind)[: n * n].reshape(n, n) for i in range(2))
     rows = slice(0, n, max(1, n // 24))
     found, true = kernels.gemm(a, b)[rows], a[rows].astype("f8") @ b.astype("f8")

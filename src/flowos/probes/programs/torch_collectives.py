@@ -29,7 +29,7 @@ BUS: dict[str, Callable[[int], float]] = {
     "reducescatter": lambda ranks: (ranks - 1) / ranks,
 }
 LEAST, MOST, CALLS = 3, 20, 10
-Call = Callable[[], Any]
+TimedCall = Callable[[], Any]
 PR_SET_PDEATHSIG = 1
 
 
@@ -52,7 +52,7 @@ class Rank:
         if self.is_gpu:
             torch.cuda.synchronize()
 
-    def collective(self, kind: str, size: int) -> tuple[Call, Call]:
+    def collective(self, kind: str, size: int) -> tuple[TimedCall, TimedCall]:
         """The call; and one that says whether its first result is right."""
         ranks = self.ranks
         count = max(1, size // 4 // ranks)
@@ -61,7 +61,7 @@ class Rank:
         gather = named("all_gather_single", "all_gather_into_tensor")
         scatter = named("reduce_scatter_single", "reduce_scatter_tensor")
         total, each = ranks * (ranks + 1) / 2, torch.arange(1.0, ranks + 1, device=self.device)
-        calls: dict[str, tuple[Call, Call]] = {
+        calls: dict[str, tuple[TimedCall, TimedCall]] = {
             "allreduce": (
                 lambda: distributed.all_reduce(whole),
                 lambda: bool((whole == total).all()),
@@ -87,7 +87,7 @@ class Rank:
         (agreed,) = self._agreed([float(count)])
         return [self._calls(call, CALLS) for _ in range(round(agreed))]
 
-    def _calls(self, call: Call, calls: int) -> float:
+    def _calls(self, call: TimedCall, calls: int) -> float:
         """Seconds of one of these calls, the mean over the ranks."""
         distributed.barrier()
         self.wait()

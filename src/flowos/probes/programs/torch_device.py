@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from gpu_common import LEAST, MOST, Call, Device, cannot, reading, relative_error, torch
+from gpu_common import LEAST, MOST, Device, TimedCall, cannot, reading, relative_error, torch
 
 DTYPES = {"f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16}
 STREAM_KERNELS = {"copy": 2, "scale": 2, "add": 3, "triad": 3}
@@ -44,7 +44,7 @@ def normal(device: Device, *shape: int) -> Any:
     return torch.randn(*shape, dtype=torch.float32, device=device.name)
 
 
-def product(device: Device, kind: str, n: int) -> tuple[Call, Any, Any]:
+def product(device: Device, kind: str, n: int) -> tuple[TimedCall, Any, Any]:
     """The call, and its inputs. Raises LeftOutError for a type that is not to be had."""
     torch.backends.cuda.matmul.allow_tf32 = kind == "tf32"
     if kind == "fp8":
@@ -54,7 +54,7 @@ def product(device: Device, kind: str, n: int) -> tuple[Call, Any, Any]:
     return (lambda: torch.matmul(a, b, out=out)), a, b
 
 
-def fp8_product(device: Device, n: int) -> tuple[Call, Any, Any]:
+def fp8_product(device: Device, n: int) -> tuple[TimedCall, Any, Any]:
     from torch.nn import functional
 
     if not device.is_gpu or not hasattr(functional, "scaled_mm"):
@@ -73,7 +73,7 @@ def fp8_product(device: Device, n: int) -> tuple[Call, Any, Any]:
     return call, a, b
 
 
-def check_product(kind: str, n: int, call: Call, a: Any, b: Any) -> None:
+def check_product(kind: str, n: int, call: TimedCall, a: Any, b: Any) -> None:
     """Compare some rows and columns with the product of the same inputs in f64."""
     found = call()
     step = max(1, n // 24)
@@ -125,7 +125,7 @@ def stream(device: Device, options: argparse.Namespace) -> Iterator[dict[str, An
     except (torch.cuda.OutOfMemoryError, MemoryError):
         cannot(f"three arrays of {options.bytes} bytes do not fit into its memory")
     q = 3.0
-    kernels: dict[str, Call] = {
+    kernels: dict[str, TimedCall] = {
         "copy": lambda: c.copy_(a),
         "scale": lambda: torch.mul(c, q, out=b),
         "add": lambda: torch.add(a, b, out=c),
@@ -166,7 +166,7 @@ def copy(device: Device, options: argparse.Namespace) -> Iterator[dict[str, Any]
             yield reading(device, "bandwidth", "byte/s", rates, to=to, pages=pages, bytes=size)
 
 
-def copying(to: str, host: Any, near: Any, there: Any) -> Call:
+def copying(to: str, host: Any, near: Any, there: Any) -> TimedCall:
     """host: what is copied to the device. near: what a copy from the device is written to."""
     other = torch.empty_like(there)
     aside = torch.cuda.Stream() if to == "both" else None
@@ -180,7 +180,7 @@ def copying(to: str, host: Any, near: Any, there: Any) -> Call:
         other.copy_(host, non_blocking=True)
         main.wait_stream(aside)
 
-    calls: dict[str, Call] = {
+    calls: dict[str, TimedCall] = {
         "device": lambda: other.copy_(host, non_blocking=True),
         "host": lambda: near.copy_(there, non_blocking=True),
         "both": both,
@@ -188,7 +188,7 @@ def copying(to: str, host: Any, near: Any, there: Any) -> Call:
     return calls[to]
 
 
-def plain_times(device: Device, call: Call, seconds: float) -> list[float]:
+def plain_times(device: Device, call: TimedCall, seconds: float) -> list[float]:
     """As `times`, one call after the other: a copy is not to be hidden in a graph."""
     once = device.once(call)
     count = max(LEAST, min(MOST, int(seconds / max(once, 1e-6))))
@@ -218,7 +218,7 @@ def deepbench(device: Device, options: argparse.Namespace) -> Iterator[dict[str,
             yield reading(device, "flops", "flop/s", flops, operation=name, type=kind)
 
 
-def layer_product(device: Device, dtype: Any) -> tuple[Call, Call, float]:
+def layer_product(device: Device, dtype: Any) -> tuple[TimedCall, TimedCall, float]:
     m, n, k = 5124, 9124, 2560
     a, b = normal(device, m, k).to(dtype), normal(device, k, n).to(dtype)
     out = torch.empty(m, n, dtype=dtype, device=device.name)
@@ -233,7 +233,7 @@ def layer_product(device: Device, dtype: Any) -> tuple[Call, Call, float]:
     return call, check, 2.0 * m * n * k
 
 
-def first_convolution(device: Device, dtype: Any) -> tuple[Call, Call, float]:
+def first_convolution(device: Device, dtype: Any) -> tuple[TimedCall, TimedCall, float]:
     """16 images of 224 x 224 x 3, 64 filters of 7 x 7 at every second point."""
     batch, height, channels, filters, edge, stride, pad = 16, 224, 3, 64, 7, 2, 3
     out = (height + 2 * pad - edge) // stride + 1

@@ -12,12 +12,12 @@ from flowos.report._report import Report, Section
 from flowos.report._roofline import panel_of
 from flowos.report._usual import TITLE
 from flowos.report._words import (
-    NOTHING_TO_DO,
     counted,
     early_of,
     facts_rows,
     is_comparison,
     machine_line,
+    nothing_to_do,
     remedy_of,
     rule_of,
     value_of,
@@ -65,11 +65,11 @@ def html_cell(report: Report) -> str:
     )
 
 
-Part = tuple[str, str, Markup]
+PagePart = tuple[str, str, Markup]
 """Anchor, title in the table of contents, content."""
 
 
-def _parts(report: Report) -> Iterator[Part | None]:
+def _parts(report: Report) -> Iterator[PagePart | None]:
     yield _advice(report)
     shown = cards(report)
     rule = tag("p", rule_of(report.run), class_="note") if shown else None
@@ -86,7 +86,7 @@ def _parts(report: Report) -> Iterator[Part | None]:
     yield _machine(report)
 
 
-def _part(name: str, short: str, title: str, *content: Markup | None) -> Part | None:
+def _part(name: str, short: str, title: str, *content: Markup | None) -> PagePart | None:
     if all(part is None for part in content):
         return None
     heading = tag("h2", title, id=f"{name}-h")
@@ -137,11 +137,11 @@ def _lede(report: Report) -> Iterator[str]:
         yield f" {early}."
 
 
-def _advice(report: Report) -> Part | None:
+def _advice(report: Report) -> PagePart | None:
     if report.advice is None:
         return None
     if not report.advice:
-        return _part("do", "Do this", "Do this", tag("p", NOTHING_TO_DO))
+        return _part("do", "Do this", "Do this", tag("p", words(nothing_to_do(report.undecided))))
     rows = (
         tag(
             "li",
@@ -153,7 +153,7 @@ def _advice(report: Report) -> Part | None:
     return _part("do", "Do this", "Do this", tag("ol", *rows, class_="do"))
 
 
-def _trust(report: Report) -> Part | None:
+def _trust(report: Report) -> PagePart | None:
     title = "What not to believe, and what is missing"
     found = [part for part in (untrusted(report), gaps(report)) if part is not None]
     if not found:
@@ -161,7 +161,7 @@ def _trust(report: Report) -> Part | None:
     return _part("trust", "Trust and gaps", title, tag("div", *found, class_="two"))
 
 
-def _section(report: Report, section: Section, name: str) -> Part | None:
+def _section(report: Report, section: Section, name: str) -> PagePart | None:
     return _part(name, section.title, section.title, charts_of(report, section, name))
 
 
@@ -205,7 +205,7 @@ def arranged(charts: Sequence[DrawnChart]) -> Markup | None:
     return tag("div", *(chart.markup for chart in charts), class_=kind)
 
 
-def _rooflines(report: Report) -> Part | None:
+def _rooflines(report: Report) -> PagePart | None:
     drawn = [
         _drawn(panel := panel_of(each), (_figure(panel, f"roofline-{i}", each),))
         for i, each in enumerate(report.rooflines)
@@ -255,7 +255,7 @@ def _legend_item(panel: Panel, each: Line, places: int) -> Markup:
     return tag("li", marked, label, class_=f"k{each.colour}")
 
 
-def _tuning_gain(report: Report) -> Part | None:
+def _tuning_gain(report: Report) -> PagePart | None:
     findings = tag("ul", *(tag("li", words(f)) for f in report.findings), class_="plain")
     tables = [verdict_table(g, f"verdicts-{i}") for i, g in enumerate(grouped(report.verdicts))]
     counts = tag("p", f"{summary(report.verdicts)}.", class_="note")
@@ -268,7 +268,7 @@ def _tuning_gain(report: Report) -> Part | None:
     return _part("worth", "What settings are worth", title, found, compared)
 
 
-def _machine(report: Report) -> Part | None:
+def _machine(report: Report) -> PagePart | None:
     facts = report.run.facts
     rows = [join(tag("dt", what), tag("dd", value)) for what, value in facts_rows(facts)]
     if report.steps:
@@ -294,7 +294,7 @@ def _footer(report: Report) -> Markup:
         tag(
             "p",
             "How to read this: the middle half of the repetitions lies between the two values "
-            "beside a number. A measured ceiling was measured on this machine in the same run; a "
+            "next to a number. A measured ceiling was measured on this machine in the same run; a "
             "nominal one is what data sheets promise. A hollow mark or a triangle is a number that "
             "cannot be trusted, and its table says why. Intervals are 95 %.",
         ),

@@ -95,6 +95,8 @@ def _said(figure: SuiteFigure, measured: bool) -> Iterator[Markup]:
     """What was run instead, what is still to be, and what is lacking."""
     if measured and figure.figure.instead:
         yield tag("p", tag("b", "Run here: "), words(figure.figure.instead), ".")
+    for probe, how in figure.unfinished:
+        yield tag("p", tag("b", f"{probe}: "), f"{how}.")
     for probe, why in figure.waiting:
         yield tag("p", tag("b", f"No number yet ({probe}): "), *_reason(why))
     for probe, why in figure.lacking:

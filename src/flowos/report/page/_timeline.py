@@ -61,7 +61,7 @@ def _footer(name: str) -> Markup:
     return tag("footer", tag("p", _HOW_TO_READ), more)
 
 
-Part = tuple[str, str, Sequence[Markup | None]]
+TimelinePart = tuple[str, str, Sequence[Markup | None]]
 
 
 def _section(name: str, title: str, content: Sequence[Markup | None]) -> Markup:
@@ -69,7 +69,7 @@ def _section(name: str, title: str, content: Sequence[Markup | None]) -> Markup:
     return tag("section", heading, *content, id=name, aria_labelledby=f"{name}-h")
 
 
-def _parts(log: SliceLog, timeline: Timeline) -> Iterator[Part]:
+def _parts(log: SliceLog, timeline: Timeline) -> Iterator[TimelinePart]:
     yield "when", "What ran when", (_cards(log.tasks, timeline), *lanes(timeline), _longest(log))
     yield "tasks", "Where the time went", (_by_task(log.tasks),)
     yield "workers", "The workers", (_by_worker(timeline),)

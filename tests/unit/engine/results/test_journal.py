@@ -383,7 +383,7 @@ def test_a_pipe_in_place_of_a_value_is_not_waited_for(journal: Journal, at: Path
 
 
 def test_a_folder_that_cannot_be_made_is_refused() -> None:
-    with pytest.raises(SliceRefused, match=r"journal /proc/no/such: it cannot be opened: "):
+    with pytest.raises(SliceRefused, match=r"journal /proc/no/such: it cannot be created: "):
         Journal(Path("/proc/no/such"))
 
 

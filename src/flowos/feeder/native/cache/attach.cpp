@@ -87,10 +87,21 @@ std::unique_ptr<SharedIndex> make_index(const Folder& folder, std::uint64_t samp
 }
 
 // Only by a process that is the only one attached.
+std::uint64_t kept_in(const SharedIndex& index) {
+  std::uint64_t kept = 0;
+  for (std::uint64_t sample = 0; sample < index.samples(); ++sample) {
+    if (Word::of(index.entry(sample).word.load()).kept()) ++kept;
+  }
+  return kept;
+}
+
+// replaced: samples that were removed, of another list.
 std::unique_ptr<SharedIndex> alone(const Folder& folder, std::uint64_t samples,
-                                   std::uint64_t fingerprint, const std::string& neighbours) {
+                                   std::uint64_t fingerprint, const std::string& neighbours,
+                                   std::uint64_t& replaced) {
   std::unique_ptr<SharedIndex> index = SharedIndex::open(folder, true);
   if (!index || !is_for(*index, samples, fingerprint)) {
+    if (index) replaced = kept_in(*index);
     remove_contents(folder);
     index = make_index(folder, samples, fingerprint, neighbours);
   }
@@ -142,9 +153,10 @@ Attached attach(const std::string& path, std::uint64_t samples, std::uint64_t fi
         "cache folder " + path + " cannot be used: " + reason(error) +
         (no_locks ? ": its file system has no locks: give a folder on a local disk" : ""));
   }
-  std::unique_ptr<SharedIndex> index = slots->alone()
-                                           ? alone(folder, samples, fingerprint, neighbours)
-                                           : beside_others(folder, samples, fingerprint);
+  std::uint64_t replaced = 0;
+  std::unique_ptr<SharedIndex> index =
+      slots->alone() ? alone(folder, samples, fingerprint, neighbours, replaced)
+                     : beside_others(folder, samples, fingerprint);
   const std::optional<std::uint32_t> slot = slots->take();
   if (!slot) {
     throw FeedError("cache folder " + path + ": " + std::to_string(kProcesses) +
@@ -156,7 +168,7 @@ Attached attach(const std::string& path, std::uint64_t samples, std::uint64_t fi
   slots->used_now();
   slots->unlock_attaching();
   return {std::move(folder), std::move(slots), std::move(index), static_cast<std::uint16_t>(*slot),
-          generation};
+          generation,        replaced};
 }
 
 std::uint64_t remove_all(const std::string& path, std::chrono::milliseconds patience) {

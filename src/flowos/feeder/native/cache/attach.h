@@ -18,6 +18,7 @@ struct Attached {
   std::unique_ptr<SharedIndex> index;
   std::uint16_t slot = 0;
   std::uint32_t generation = 0;  // of the slot: this process and no other
+  std::uint64_t replaced = 0;    // samples of another list, removed
 };
 
 // FeedError; see Cache.

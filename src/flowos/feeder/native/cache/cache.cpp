@@ -21,6 +21,7 @@
 #include "base/crc32c.h"
 #include "base/errors.h"
 #include "cache/attach.h"
+#include "cache/evict.h"
 #include "cache/folder.h"
 #include "cache/index.h"
 #include "cache/layout.h"
@@ -338,5 +339,10 @@ std::uint64_t Cache::damaged() const { return inside_->damaged.load(); }
 std::uint64_t Cache::stolen() const { return inside_->stolen.load(); }
 
 std::uint64_t Cache::evicted_bytes() const { return inside_->segments.evicted_bytes(); }
+std::uint64_t Cache::replaced() const { return inside_->attached.replaced; }
+
+std::uint64_t Cache::evict_oldest(const std::string& neighbours, const std::string& mine) {
+  return cache::evict_oldest(neighbours, mine);
+}
 
 }  // namespace flowos::feed

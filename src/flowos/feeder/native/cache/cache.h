@@ -85,6 +85,11 @@ class Cache {
   std::uint64_t damaged() const;        // reads that did not find what was published
   std::uint64_t stolen() const;         // claims taken over from dead processes
   std::uint64_t evicted_bytes() const;  // of other data sets, removed to make room
+  // Samples of another list that were removed when this process attached.
+  std::uint64_t replaced() const;
+
+  // Removes the neighbour that was not used for longest; the bytes freed, 0: there is none unused.
+  static std::uint64_t evict_oldest(const std::string& neighbours, const std::string& mine);
 
   // Throws FeedError if there is no cache.
   static CacheState state_of(const std::string& folder);

@@ -34,8 +34,9 @@ std::vector<Neighbour> oldest_first(const std::string& neighbours, const std::st
   std::error_code error;
   for (std::filesystem::directory_iterator each(neighbours, error), end; !error && each != end;
        each.increment(error)) {
-    const std::filesystem::path folder = each->path() / "samples";
     std::error_code ignored;
+    if (each->is_symlink(ignored)) continue;  // to another cache folder's: not of this one
+    const std::filesystem::path folder = each->path() / "samples";
     if (std::filesystem::equivalent(folder, mine, ignored)) continue;
     struct stat status{};
     if (::lstat((folder / "slots").c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,10 +24,6 @@ namespace {
 constexpr std::size_t kShortestSecret = 16;
 // What is larger comes from the source: a length is believed only as far as memory for it is had.
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 32;
-
-std::string reason(int error) {
-  return error == EAGAIN || error == ETIMEDOUT ? "no answer in time" : std::strerror(error);
-}
 
 PeerSettings checked(PeerSettings settings, const Share& share) {
   const std::size_t nodes = settings.nodes.size();
@@ -94,7 +89,7 @@ std::optional<Peers::Sample> Peers::ask(std::uint64_t sample) {
       give_back(node, std::move(*line));
       return std::nullopt;
     }
-    const std::string why = reason(errno);
+    const std::string why = reason_of(errno);
     give_back(node, Line());
     // An idle connection may have ended since, with its process: try a new one.
     if (is_new) {
@@ -132,7 +127,7 @@ std::optional<Line> Peers::borrow(Node& node, bool& is_new) {
 
 std::optional<Line> Peers::call(Node& node) {
   Line line = Line::to(node.end, settings_.most);
-  std::string why = line ? "" : reason(errno);
+  std::string why = line ? "" : reason_of(errno);
   if (line) {
     switch (greet_as_client(line, password_)) {
       case Greeting::welcome:
@@ -169,14 +164,15 @@ void Peers::failed(Node& node, const std::string& why) {
   }
   const std::lock_guard lock(mutex_);
   if (complaint_.empty() && !closed_) {
-    complaint_ = "peer " + node.end.host + ":" + node.end.port + ": " + why +
-                 "; its samples come from the source meanwhile";
+    complaint_ =
+        "peer " + node.end.text() + ": " + why + "; its samples come from the source meanwhile";
   }
 }
 
 std::string Peers::complaint() const {
+  const std::string of_server = server_.complaint();
   const std::lock_guard lock(mutex_);
-  return complaint_;
+  return of_server + (of_server.empty() || complaint_.empty() ? "" : "; ") + complaint_;
 }
 
 Peers::Sample::Sample(Peers& peers, std::uint32_t node, Line line, const Answer& answer)
@@ -204,7 +200,7 @@ bool Peers::Sample::read(std::byte* into) {
   Peers& peers = *std::exchange(peers_, nullptr);
   Node& node = *peers.nodes_[node_];
   if (!line_.receive(bytes)) {
-    const std::string why = reason(errno);
+    const std::string why = reason_of(errno);
     peers.give_back(node, Line());
     peers.failed(node, why);
     return false;

@@ -62,7 +62,8 @@ class Peers {
   void close();
 
   std::uint64_t given_bytes() const { return server_.given_bytes(); }
-  // Once, the first reason for which a node could not be asked; empty: all could.
+  // The first reason for which a node could not be asked, and why this one serves none; empty: all
+  // is well.
   std::string complaint() const;
 
  private:

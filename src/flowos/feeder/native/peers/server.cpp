@@ -11,10 +11,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <span>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -29,6 +29,7 @@ namespace flowos::feed {
 namespace {
 
 constexpr int kLookAgainMs = 1000;
+constexpr int kLooks = 2;
 constexpr std::size_t kMaxGuests = 1024;
 // Of those that have not shown yet that they know the secret.
 constexpr std::ptrdiff_t kMaxStrangers = 64;
@@ -50,8 +51,7 @@ PeerServer::PeerServer(Endpoint here, Password password, std::shared_ptr<Cache> 
       most_(most),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!listen() && errno != EADDRINUSE) {
-    throw FeedError("peers: cannot listen at " + here_.host + ":" + here_.port + ": " +
-                    std::strerror(errno));
+    throw FeedError("peers: cannot listen at " + here_.text() + ": " + reason_of(errno));
   }
   thread_ = quiet_thread([this] { run(); });
 }
@@ -77,9 +77,30 @@ bool PeerServer::listen() {
   return listens_;
 }
 
+// Another process of this node listens, most likely; it is asked as any peer would, since another
+// program would never give anything. A process that ends just now is no stranger: the second look
+// says.
+void PeerServer::look_at_listener() {
+  if (looks_ == kLooks) return;
+  const Line line = Line::to(here_, most_);
+  if (!line) return;
+  if (greet_as_client(line, password_) == Greeting::welcome) {
+    looks_ = kLooks;
+  } else if (++looks_ == kLooks) {
+    strange_ = true;
+  }
+}
+
+std::string PeerServer::complaint() const {
+  if (!strange_ || listens_) return "";
+  return "peer " + here_.text() +
+         ": that is this node, but another program, or another run, listens there: nothing is "
+         "given to the others";
+}
+
 void PeerServer::run() {
   while (!ending_) {
-    if (!listener_) listen();
+    if (!listener_ && !listen()) look_at_listener();
     std::array<pollfd, 2> waits{
         {{.fd = wake_.get(), .events = POLLIN, .revents = 0},
          {.fd = listener_.get(), .events = POLLIN, .revents = 0}}};  // -1 is passed over

@@ -32,6 +32,8 @@ class PeerServer {
   bool listens() const { return listens_; }
   std::uint64_t given_bytes() const { return given_bytes_; }
   std::uint64_t refused() const { return refused_; }
+  // Why nothing is served, where another program has taken the address; else empty.
+  std::string complaint() const;
 
  private:
   struct Guest {
@@ -41,6 +43,7 @@ class PeerServer {
   };
 
   bool listen();
+  void look_at_listener();
   void run();
   void receive_guest();
   void part_from_gone();
@@ -55,6 +58,8 @@ class PeerServer {
   const std::chrono::milliseconds most_;
   std::atomic<bool> listens_ = false, ending_ = false;
   std::atomic<std::uint64_t> given_bytes_ = 0, refused_ = 0;
+  std::atomic<bool> strange_ = false;
+  int looks_ = 0;  // of run() alone
   Descriptor listener_, wake_;
   std::list<Guest> guests_;  // only run() adds and removes; a destructor comes after it
   std::thread thread_;

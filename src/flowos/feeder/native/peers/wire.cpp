@@ -16,6 +16,7 @@
 #include <chrono>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <span>
@@ -34,6 +35,9 @@ namespace {
 constexpr std::string_view kMagic = "flowos1\n";
 constexpr std::string_view kClient = "flowos feed: client";
 constexpr std::string_view kServer = "flowos feed: server";
+
+// What no connect() of TCP says: there is no such host.
+constexpr int kNoSuchHost = EDESTADDRREQ;
 
 using Nonce = std::array<std::byte, 32>;
 
@@ -79,7 +83,7 @@ Addresses addresses_of(const Endpoint& end, int flags) {
   addrinfo* found = nullptr;
   const int problem = ::getaddrinfo(end.host.c_str(), end.port.c_str(), &hints, &found);
   if (problem != 0) {
-    if (problem != EAI_SYSTEM) errno = EADDRNOTAVAIL;
+    if (problem != EAI_SYSTEM) errno = kNoSuchHost;
     found = nullptr;
   }
   return {found, &::freeaddrinfo};
@@ -119,7 +123,18 @@ Endpoint Endpoint::parse(const std::string& text) {
   return {host, port};
 }
 
-Line::Line(Descriptor socket, std::chrono::milliseconds most) : socket_(std::move(socket)) {
+std::string Endpoint::text() const {
+  const bool is_ipv6 = host.find(':') != std::string::npos;
+  return (is_ipv6 ? "[" + host + "]" : host) + ":" + port;
+}
+
+std::string reason_of(int error) {
+  if (error == kNoSuchHost) return "there is no host of this name";
+  return error == EAGAIN || error == ETIMEDOUT ? "no answer in time" : std::strerror(error);
+}
+
+Line::Line(Descriptor socket, std::chrono::milliseconds most)
+    : socket_(std::move(socket)), most_(most) {
   if (!socket_) return;
   ::fcntl(socket_.get(), F_SETFL, ::fcntl(socket_.get(), F_GETFL) & ~O_NONBLOCK);
   const int yes = 1;
@@ -151,16 +166,25 @@ bool Line::send(std::span<const std::byte> bytes, bool more) const {
 }
 
 bool Line::receive(std::span<std::byte> bytes) const {
+  using Clock = std::chrono::steady_clock;
+  const auto until = Clock::now() + most_ * static_cast<std::int64_t>(1 + (bytes.size() >> 20U));
   while (!bytes.empty()) {
     const ssize_t got = ::recv(get(), bytes.data(), bytes.size(), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return false;
     bytes = bytes.subspan(static_cast<std::size_t>(got));
+    if (most_.count() > 0 && !bytes.empty() && Clock::now() > until) {
+      errno = ETIMEDOUT;
+      return false;
+    }
   }
   return true;
 }
 
-void Line::wait_for_ever() const { set_limit(get(), SO_RCVTIMEO, std::chrono::milliseconds(0)); }
+void Line::wait_for_ever() const {
+  most_ = std::chrono::milliseconds(0);
+  set_limit(get(), SO_RCVTIMEO, most_);
+}
 
 Greeting greet_as_server(const Line& line, const Password& password) {
   Nonce ours;

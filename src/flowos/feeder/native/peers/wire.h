@@ -16,7 +16,12 @@ struct Endpoint {
 
   // Throws FeedError for anything else.
   static Endpoint parse(const std::string& text);
+  // As it is parsed.
+  std::string text() const;
 };
+
+// Why a connection failed, of errno.
+std::string reason_of(int error);
 
 // What two ends of a connection have to agree on before they talk.
 struct Password {
@@ -24,7 +29,9 @@ struct Password {
   std::uint64_t data;  // of which data set, so that samples of another are never served
 };
 
-// A TCP connection. Everything ends after `most` without a byte: false.
+// A TCP connection. Everything ends after `most` without a byte: false. What is received has to
+// come at a rate, too, so that a peer of a byte a second holds nothing up: each MiB begun in
+// `most`.
 class Line {
  public:
   Line() = default;
@@ -42,6 +49,7 @@ class Line {
 
  private:
   Descriptor socket_;
+  mutable std::chrono::milliseconds most_{0};  // 0: without end
 };
 
 // Both ends show that they know the secret, and neither sends it: each answers the other's nonce

@@ -16,12 +16,12 @@ constexpr std::uint32_t kMaxPatience = 64;
 }  // namespace
 
 Depth::Depth(const Limits& limits) : limits_(limits), held_(limits.start), tried_(limits.start) {
-  set_max(limits.most);
+  set_max(limits.max);
 }
 
-void Depth::set_max(std::uint32_t most) {
-  limits_.most = std::max(most, 1U);
-  limits_.least = std::min(limits_.least, limits_.most);
+void Depth::set_max(std::uint32_t max) {
+  limits_.max = std::max(max, 1U);
+  limits_.min = std::min(limits_.min, limits_.max);
 }
 
 void Depth::begin(double now) {
@@ -82,7 +82,7 @@ void Depth::judge(double rate) {
 }
 
 std::uint32_t Depth::a_quarter_fewer() const {
-  return std::max(held_ - std::max(held_ / 4, 1U), limits_.least);
+  return std::max(held_ - std::max(held_ / 4, 1U), limits_.min);
 }
 
 void Depth::reject() {
@@ -95,9 +95,9 @@ void Depth::reject() {
 
 // After a success the rate is also the one of what is now held, so it need not be measured again.
 void Depth::try_next(double rate) {
-  held_ = std::min(held_, limits_.most);
-  const std::uint32_t more = std::min(2 * held_, limits_.most);
-  const std::uint32_t fewer = std::max(held_ / 2, limits_.least);
+  held_ = std::min(held_, limits_.max);
+  const std::uint32_t more = std::min(2 * held_, limits_.max);
+  const std::uint32_t fewer = std::max(held_ / 2, limits_.min);
   if (next_ == Trial::more && more == held_) next_ = Trial::fewer;
   if (next_ == Trial::fewer && fewer >= held_) next_ = Trial::more;
   tried_ = next_ == Trial::more ? more : std::min(fewer, held_);

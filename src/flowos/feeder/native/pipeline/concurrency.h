@@ -12,14 +12,14 @@ namespace flowos::feed {
 class Depth {
  public:
   struct Limits {
-    std::uint32_t least, start, most;
+    std::uint32_t min, start, max;
   };
 
   explicit Depth(const Limits& limits);
 
-  std::uint32_t allowed() const { return tried_ < limits_.most ? tried_ : limits_.most; }
+  std::uint32_t allowed() const { return tried_ < limits_.max ? tried_ : limits_.max; }
   // Another share of what the node may have in flight.
-  void set_max(std::uint32_t most);
+  void set_max(std::uint32_t max);
   // A read of so many bytes ended, at `now` seconds, when so many, it included, were in flight.
   void ended(double now, std::uint64_t bytes, std::uint32_t in_flight);
 

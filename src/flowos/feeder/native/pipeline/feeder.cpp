@@ -67,7 +67,7 @@ FeederSettings checked(FeederSettings settings, const Catalog& catalog) {
 }
 
 Depth::Limits source_limits(const FeederSettings& settings) {
-  return {.least = 8, .start = 32, .most = settings.max_in_flight};
+  return {.min = 8, .start = 32, .max = settings.max_in_flight};
 }
 
 std::unique_ptr<Peers> joined(const FeederSettings& settings, const Order& order,
@@ -80,7 +80,7 @@ std::unique_ptr<Peers> joined(const FeederSettings& settings, const Order& order
 // Warm, reading is copying: a few threads do it. From a cold disk, or to decode, it takes more.
 Depth::Limits cached_limits(bool decodes) {
   const std::uint32_t all = std::max(cores(), 2U);
-  return {.least = 2, .start = decodes ? all : std::min(all, 4U), .most = std::max(32U, 2 * all)};
+  return {.min = 2, .start = decodes ? all : std::min(all, 4U), .max = std::max(32U, 2 * all)};
 }
 
 }  // namespace
@@ -99,7 +99,7 @@ Feeder::Inside::Inside(const FeederSettings& given, std::shared_ptr<const Catalo
       window(settings.share, settings.memory_bytes, settings.epochs_ahead, each, sizes),
       source(source_limits(settings)),
       cached(cached_limits(decoder != nullptr)),
-      max_threads(std::size_t{settings.max_in_flight} + cached_limits(true).most + kMaxElsewhere) {
+      max_threads(std::size_t{settings.max_in_flight} + cached_limits(true).max + kMaxElsewhere) {
   if (cache) source.set_max(cache->part_of(settings.max_in_flight));
   // What the catalog knows of sizes bounds the memory from the first batch on.
   constexpr std::uint64_t kLooks = 1024;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/errors.h"
+#include "base/source_file.h"
 #include "cache/cache.h"
 #include "pipeline/feeder.h"
 #include "pipeline/feeder_impl.h"
@@ -27,7 +28,8 @@ long times_slept() {
 }  // namespace
 
 SampleError Feeder::Inside::about(const Slot& slot, const std::string& what) const {
-  return SampleError(catalog->name(slot.sample) + ": " + what);
+  const std::string name = catalog->name(slot.sample);
+  return SampleError((files ? shown_below(files->root(), name) : name) + ": " + what);
 }
 
 // From the cache, else from another node, else from the source.

@@ -36,6 +36,8 @@ class Files {
  public:
   // Throws FeedError if there is no such folder.
   Files(std::string root, std::shared_ptr<const Catalog> catalog);
+
+  const std::string& root() const { return root_; }
   ~Files();
   Files(const Files&) = delete;
   Files& operator=(const Files&) = delete;

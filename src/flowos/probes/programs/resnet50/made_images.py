@@ -34,7 +34,7 @@ def made_image(label: int, number: int, side: int) -> NDArray[np.uint8]:
 
 
 def write_images(folder: Path, *, classes: int, train: int, validation: int, side: int) -> None:
-    """train, validation: how many of all classes. Raises ImportError without Pillow."""
+    """train, validation: how many of all classes. Raises ImportError if there is no Pillow."""
     from PIL import Image
 
     for part, first, count in (("train", 0, train), ("val", train, validation)):
