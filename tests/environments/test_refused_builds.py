@@ -13,17 +13,10 @@ from .test_images import BUILDERS, built_by, recipe_in
 
 
 @pytest.fixture
-def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    return tmp_path / "data/flowos/images"
-
-
-@pytest.fixture
-def recipe(tmp_path: Path, library: Path, images: Images) -> Path:
+def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, images: Images) -> Path:
     """A Dockerfile whose base, `small`, is in the library."""
-    context = recipe_in(tmp_path, images)
-    assert library.is_dir()
-    return context
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    return recipe_in(tmp_path, images)
 
 
 def test_control_characters_that_a_failed_build_prints_are_not_shown(recipe: Path) -> None:
@@ -35,10 +28,11 @@ def test_control_characters_that_a_failed_build_prints_are_not_shown(recipe: Pat
 
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_a_build_for_another_processor_than_its_programs_are_for_is_refused(
-    builder: str, recipe: Path, library: Path
+    builder: str, recipe: Path, tmp_path: Path
 ) -> None:
     own, other = ("amd64", "arm64") if platform.machine() == "x86_64" else ("arm64", "amd64")
     (recipe / "Dockerfile").write_text("FROM small")
+    library = tmp_path / "data/flowos/images"
     before = set(library.iterdir())
     asked = image.recipe_at(recipe, builder=builder)
     with pytest.raises(EnvironmentRefused, match=f"Dockerfile is for {own}, not for {other}"):

@@ -1,6 +1,7 @@
 """`flowos measure -- COMMAND` and `flowos compare --command`, with real commands."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -11,8 +12,6 @@ from statistics import median
 
 import pytest
 
-from flowos.model import Unmeasured
-from flowos.operations.measure import not_begun
 from flowos.probes import command
 from tests.waiting import PATIENCE_SECONDS
 
@@ -228,7 +227,12 @@ def test_bare_beside_bare_runs_the_command_in_both(flowos: Flowos) -> None:
     done = flowos("measure", *twice, "--json", "--", "sleep", "0.01", codes=(0, 1))
     report = json.loads(done.stdout)["report"]
     if done.returncode:  # a busy machine has no time for a round
-        assert all(not_begun(Unmeasured(**why)) for _, why in report["run"]["unmeasured"])
+        (reason,) = {why["reason"] for _, why in report["run"]["unmeasured"]}
+        assert re.fullmatch(
+            r"the time was out before its turn"
+            r"|it had too little time: its first round needs about \d+ s, and \d+ s were left",
+            reason,
+        )
         return
     assert {dict(s["case"]["levels"])["env"] for s in report["samples"]} == {"bare", "bare#2"}
     assert any("in bare#2" in line for line in report["findings"])

@@ -48,13 +48,18 @@ def test_what_is_another_users_is_listed_as_theirs_and_left_alone(
     assert (theirs / "samples" / "index").exists()
 
 
+def linked_to(entry: Path, cache: Path) -> Path:
+    """The cache folder, which has a link to the entry of another one."""
+    cache.mkdir()
+    (cache / entry.name).symlink_to(entry)
+    return cache
+
+
 def test_a_link_to_an_entry_of_another_cache_is_left_alone(
     flowos: Flowos, data: Path, cache: Path, tmp_path: Path
 ) -> None:
     entry = warmed(flowos, data, cache)
-    linked = tmp_path / "linked"
-    linked.mkdir()
-    (linked / entry.name).symlink_to(entry)
+    linked = linked_to(entry, tmp_path / "linked")
     for words in (("ls",), ("clear", "--yes")):
         said = flowos("feed", *words, "--cache", str(linked), code=1).stderr
         assert "nothing cached" in said
@@ -67,9 +72,7 @@ def test_room_is_not_made_in_another_cache_by_a_link(
     flowos: Flowos, data: Path, cache: Path, tmp_path: Path
 ) -> None:
     entry = warmed(flowos, data, cache)
-    linked = tmp_path / "linked"
-    linked.mkdir()
-    (linked / entry.name).symlink_to(entry)
+    linked = linked_to(entry, tmp_path / "linked")
     mine = str(tmp_path / "mine")
     assert Cache.evict_oldest(str(linked), mine) == 0
     assert Cache.evict_oldest(str(cache), mine) > 0
