@@ -85,6 +85,15 @@ def test_json_comes_back_whole_with_its_raw_samples(recorded: Report) -> None:
     assert json(read_json(json(recorded))) == json(recorded)  # null is nan, which equals nothing
 
 
+def test_a_report_of_schema_4_is_read_by_its_names(recorded: Report) -> None:
+    now = json(recorded)
+    assert '"interleaved"' in now
+    old = now.replace('"schema":5,"report":', '"schema":4,"book":', 1)
+    old = old.replace('"interleaved"', '"in_turns"')
+    assert old != now
+    assert json(read_json(old)) == now
+
+
 def test_hostile_text_stays_text(small: Report) -> None:
     report = hostile(small)
     shown = text(report)
