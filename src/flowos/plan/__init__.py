@@ -29,7 +29,8 @@ _PARTS = {
     "_geomean_verdict": "OVERALL geomean_verdict",
     "_regimes": "Regimes regimes",
     "_rounds": "judged narrowed next_round one_round turns",
-    "_schedule": "Fuse Schedule Step Stage compile_flow",
+    "_compile": "Fuse compile_flow",
+    "_schedule": "Schedule Step Stage",
     "_unpaired": "UNPAIRED Numbers RunsOutcome by_probe outcome side_by_side",
     "_aa_simulation": "NoiseModel SimulatedMachine Stalls simulate",
     "_spread": "spread",
@@ -150,12 +151,14 @@ if TYPE_CHECKING:
         one_round as one_round,
         turns as turns,
     )
-    from flowos.plan._schedule import (
+    from flowos.plan._compile import (
         Fuse as Fuse,
+        compile_flow as compile_flow,
+    )
+    from flowos.plan._schedule import (
         Schedule as Schedule,
         Step as Step,
         Stage as Stage,
-        compile_flow as compile_flow,
     )
     from flowos.plan._unpaired import (
         UNPAIRED as UNPAIRED,

@@ -47,7 +47,7 @@ class CompiledStage:
         self.constants = stage.constants
         steps = stage.steps if stage.steps and stage.in_python else ()
         stop_flag = len(stage.inputs) + len(stage.constants)
-        self.operations: Iterable[_Operation] = tuple(_operation(step, stop_flag) for step in steps)
+        self.operations: Iterable[_Operation] = [_operation(step, stop_flag) for step in steps]
         self.returns = pick(stage.returns)
 
     def run(self, values: Sequence[object], stop_flag: StopFlag) -> Sequence[object]:

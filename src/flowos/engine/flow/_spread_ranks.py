@@ -5,12 +5,11 @@ each node need, node after node in the order of their names: two gangs never wai
 and nothing else waits while it holds cores.
 """
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
-from flowos.engine._ledger import Grant, ResourceLedger, lacking_devices
+from flowos.engine._ledger import granted, lacking_devices
 from flowos.engine._node import Node
 from flowos.model import (
     Cancelled,
@@ -29,8 +28,6 @@ from flowos.model import (
 )
 from flowos.plan import Schedule, Stage, spread, with_needs
 
-_LOOK_SECONDS = 0.05
-
 
 def with_spread_ranks(schedule: Schedule, node: Node, cores: int) -> Schedule:
     """The same; stages whose ranks are on several nodes say on how many.
@@ -40,6 +37,8 @@ def with_spread_ranks(schedule: Schedule, node: Node, cores: int) -> Schedule:
     others = node.neighbours()
 
     def needs_of(stage: Stage) -> Needs:
+        if stage.needs.nodes is None and not isinstance(stage.steps[0].task.body, Gang):
+            return stage.needs
         has = [cores, *(min(cores, _cores_for(stage.needs, other)) for other in others)]
         return _spread(stage, has)
 
@@ -65,12 +64,10 @@ def refuse_ranks(schedule: Schedule, node: Node, env: Environment) -> None:
 def _spread(stage: Stage, cores: Sequence[int]) -> Needs:
     needs = stage.needs
     if not isinstance(stage.steps[0].task.body, Gang):
-        if needs.nodes is not None:
-            raise SliceRefused(
-                f"slice: task {stage.label!r} asks for nodes={needs.nodes}, over which only ranks "
-                "of an MPI program are spread: see fo.gang"
-            )
-        return needs
+        raise SliceRefused(
+            f"slice: task {stage.label!r} asks for nodes={needs.nodes}, over which only ranks "
+            "of an MPI program are spread: see fo.gang"
+        )
     found = spread(needs, cores)
     if isinstance(found, str):
         raise SliceRefused(f"slice: task {stage.label!r} needs {found}")
@@ -104,12 +101,15 @@ def gang_nodes(
         raise TaskFailed(f"task {label!r} needs {found}")
     places, ranks = found
     share = replace(needs, ranks=ranks, nodes=None)
+
+    def check() -> None:
+        if stopped():
+            raise Cancelled("stopped while its ranks waited for cores")
+
     chosen: dict[Node, DeviceNumbers] = {nodes[i]: () for i in places}
     with ExitStack() as held:
         for other in sorted(chosen, key=lambda other: other.name):
-            grant = _taken(other.ledger, share, stopped)
-            held.callback(_give_back, other.ledger, grant)
-            chosen[other] = grant.devices
+            chosen[other] = held.enter_context(granted(other.ledger, share, check)).devices
         yield chosen
 
 
@@ -124,31 +124,3 @@ def refuse_lost(label: str, nodes: Sequence[Node], outcome: Outcome) -> None:
             lost = WorkerLost(f"task {label!r}: its command is gone{why}")
             lost.node = node.name
             raise lost
-
-
-def _give_back(ledger: ResourceLedger, grant: Grant) -> None:
-    ledger.release(grant)
-    ledger.tell()
-
-
-class _Asker:
-    def __init__(self) -> None:
-        self.woken = threading.Event()
-
-    def wake(self) -> None:
-        self.woken.set()
-
-
-def _taken(ledger: ResourceLedger, needs: Needs, stopped: Callable[[], bool]) -> Grant:
-    asker = _Asker()
-    try:
-        while (grant := ledger.acquire(needs, asker)) is None:
-            if stopped():
-                raise Cancelled("stopped while its ranks waited for cores")
-            asker.woken.wait(_LOOK_SECONDS)
-            asker.woken.clear()
-    except BaseException:
-        ledger.withdraw(asker)
-        ledger.tell()
-        raise
-    return grant
