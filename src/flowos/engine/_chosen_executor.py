@@ -6,13 +6,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from flowos.engine._engine_history import EngineHistory
+from flowos.engine._engine_history import NOTED, SIZES, EngineHistory
 from flowos.engine.flow._executor import Executor, LoneStage, lone_stage
 from flowos.engine.flow._lanes import Lanes, Values
 from flowos.engine.flow._runs import FlowRun, MapBatch
 from flowos.engine.flow._threads import ThreadLane, ThreadLanes
 from flowos.engine.flow._written_files import with_present_files
-from flowos.model import EngineFlow, EngineMissing, Flow, TaskFailed, with_chosen
+from flowos.model import ChosenEngines, EngineFlow, EngineMissing, Flow, TaskFailed, with_chosen
 from flowos.plan import Fuse, Schedule, Step, compile_flow, with_resident_arrays
 
 _Forced = Callable[[Sequence[str]], LoneStage | None]
@@ -66,33 +66,52 @@ class ChosenExecutor(Executor):
         self._direct = lanes if self._only and plain and isinstance(lanes, ThreadLanes) else None
         self._only = None
         self._stages_of: dict[tuple[str, ...], LoneStage | None] = {}
+        self._stage_of_sizes: dict[tuple[int, ...], LoneStage] = {}
         self._adding = threading.Lock()
 
     def run(
         self, values: Sequence[object], first: int = 1, lone: LoneStage | None = None
     ) -> list[object] | None:
-        chosen = self._history.begin(values)
-        if not chosen.noted and self._direct is not None:
-            try:
-                lone = self._stages_of[chosen.engines]
-            except KeyError:
-                lone = self._add(chosen.engines, self._direct)
-            try:
-                if lone is not None:
-                    return super().run(values, first, lone)
-            except TaskFailed as error:
-                if not isinstance(error.__cause__, EngineMissing):
-                    raise
-                self._direct = None  # each task looks for another engine from now on
-        run = super().start((*values, chosen), partial(FlowRun, first=first))
-        return None if run is None else self.finish(run)
+        turn = next(self._history.turns)
+        sizes = None
+        try:  # the quick way, of arrays alone
+            sizes = tuple([value.nbytes for value in values])  # type: ignore[attr-defined]
+            lone = self._stage_of_sizes[sizes]
+        except KeyError:
+            lone = None
+        except Exception:  # of a property, or it is no number
+            lone = sizes = None
+        if lone is None or not turn % NOTED:
+            chosen = self._history.begin(values, turn)
+            lone = self._stage(chosen, sizes)
+            if lone is None:
+                run = super().start((*values, chosen), partial(FlowRun, first=first))
+                return None if run is None else self.finish(run)
+        try:
+            return Executor.run(self, values, first, lone)
+        except TaskFailed as error:
+            if not isinstance(error.__cause__, EngineMissing):
+                raise
+        self._direct = None  # each task looks for another engine from now on
+        self._stage_of_sizes.clear()
+        return self.run(values, first)
 
-    def _add(self, engines: tuple[str, ...], lanes: ThreadLanes) -> LoneStage | None:
+    def _stage(self, chosen: ChosenEngines, sizes: tuple[int, ...] | None) -> LoneStage | None:
+        """For a run that is not noted; kept for others whose values have these sizes."""
+        self._stage_of_sizes.pop(sizes, None)
+        if chosen.noted or self._direct is None:
+            return None
         with self._adding:
-            if engines not in self._stages_of:
-                lone = self._forced(engines)
-                self._stages_of[engines] = lone and lone._replace(stage=lanes.added(lone.stage))
-            return self._stages_of[engines]
+            if chosen.engines not in self._stages_of:
+                lone = self._forced(chosen.engines)
+                added = lone and lone._replace(stage=self._direct.added(lone.stage))
+                self._stages_of[chosen.engines] = added
+        found = self._stages_of[chosen.engines]
+        if found is not None and sizes is not None:
+            if len(self._stage_of_sizes) > SIZES:
+                self._stage_of_sizes.clear()
+            self._stage_of_sizes[sizes] = found
+        return found
 
     def start(
         self, values: Sequence[object], made: Callable[..., FlowRun] = FlowRun
@@ -114,5 +133,7 @@ class ChosenExecutor(Executor):
     def _noted(self, found: list[Any]) -> list[object]:
         notes = found[self._n_outputs :]
         if any(notes):
+            if any(note is not None and note.missing for note in notes):
+                self._stage_of_sizes.clear()
             self._history.end([note for note in notes if note is not None])
         return found[: self._n_outputs]

@@ -18,8 +18,8 @@ from flowos.model import ChosenEngines, EnginePlan, EngineSite, SiteNote, from_p
 from flowos.plan import Engines, TriedEngines, next_engines, planned
 
 _NEWEST = 5
-_SIZES = 200
-_NOTED, _NOTED_SECONDS = 64, 0.05
+SIZES = 200
+NOTED, _NOTED_SECONDS = 64, 0.05
 """Of so many runs one is noted, once engines are chosen, and not more often: it takes 0.3 ms."""
 Size = str
 """Of all inputs of a flow, about: see `size_of`."""
@@ -44,22 +44,26 @@ class EngineHistory:
         self._seen: dict[Size, _Seen] = _read(self._path)
         self._changed = False
         self._chosen: dict[tuple[int | None, ...], ChosenEngines] = {}
-        self._turns = count(1)
+        self.turns = count(1)
         self._next_noted = 0.0
         self.missing: dict[str, None] = {}
 
-    def begin(self, values: Sequence[Any]) -> ChosenEngines:
-        """The engines of a run that begins. Once they are chosen, few runs are noted."""
+    def begin(self, values: Sequence[Any], turn: int | None = None) -> ChosenEngines:
+        """The engines of a run that begins. Once they are chosen, few runs are noted.
+
+        turn: its number, of `turns`; taken here by default.
+        """
         key = tuple(map(size_in_bytes, values))
         chosen = self._chosen.get(key)
-        if chosen is not None and (next(self._turns) % _NOTED or monotonic() < self._next_noted):
+        turn = next(self.turns) if turn is None else turn
+        if chosen is not None and (turn % NOTED or monotonic() < self._next_noted):
             return chosen
         with self._lock:
             self._next_noted = monotonic() + _NOTED_SECONDS
             size = size_of(values)
             engines, state = self._of(size).begin(self._sites)
             if state == "chosen":
-                if len(self._chosen) > _SIZES:
+                if len(self._chosen) > SIZES:
                     self._chosen.clear()
                 self._chosen[key] = ChosenEngines(size, engines, noted=False)
             return ChosenEngines(size, engines)
@@ -84,7 +88,7 @@ class EngineHistory:
             if not self._changed or self._path is None:
                 return
             self._changed = False
-            newest = list(self._seen.items())[-_SIZES:]
+            newest = list(self._seen.items())[-SIZES:]
             text = json.dumps({size: seen.plain() for size, seen in newest})
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,12 @@ from typing import Any
 
 from flowos.model import EngineMissing
 
-gone = Path(tempfile.gettempdir(), f"flowos-either-{os.getuid()}")
+# Of this process of pytest and its workers alone: others run the same tests at the same time.
+gone = Path(
+    os.environ.setdefault(
+        "FLOWOS_TEST_GONE", str(Path(tempfile.gettempdir(), f"flowos-either-{os.getpid()}"))
+    )
+)
 
 
 def twice(x: Any) -> Any:
