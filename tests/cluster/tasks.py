@@ -76,3 +76,9 @@ def _alone(folder: str, variable: str) -> str:
 @fo.task
 def visible(_: fo.str_) -> fo.str_:
     return os.environ.get("CUDA_VISIBLE_DEVICES", "none")
+
+
+@fo.task
+def measures(x: fo.int64) -> fo.int64:
+    fo.measure("clock")
+    return x

@@ -1,17 +1,27 @@
-"""Ranks of a measuring program are on as many nodes of a deployment as it says."""
+"""What is measured over nodes of a real Slurm: on as many as it says, which nothing else uses."""
 
 from pathlib import Path
 
+import pytest
+
+import flowos as fo
 from flowos.engine import HeldSlice, Provider, SliceOptions
 from flowos.model import Ask, Exited, Facts
+from flowos.operations.measure._alone import node_alone
 from flowos.operations.measure._environments import bare_on
 from flowos.probes import Program
+from tests.contract.test_providers import flow_of
+from tests.waiting import comes
 
+from .box import Box
+from .tasks import measures
 from .test_slurm_gangs import hello, provider  # noqa: F401 - fixtures
 
 NOWHERE = Facts(
     host="h", system="s", kernel="k", architecture="a", cpu_model="c", cpus=(), allowed=()
 )
+POOL = '[pools.c]\nkind = "slurm"\nnodes = 2\nshared = "{shared}"\n'
+MEASURES = flow_of(measures, fo.int64)
 
 
 def test_ranks_are_spread_evenly_over_the_nodes_of_a_case(
@@ -31,3 +41,57 @@ def test_ranks_are_spread_evenly_over_the_nodes_of_a_case(
     assert said[2] == [
         f"{rank} of 4 on {node}, sum 6" for rank, node in enumerate(("n1", "n1", "n2", "n2"))
     ]
+
+
+def test_fo_measure_holds_nodes_and_gives_them_back(
+    box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "flowos.toml").write_text(POOL.format(shared=box.shared))
+    for name, value in box.variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("FLOWOS_CONFIG", str(tmp_path / "flowos.toml"))
+    for seconds in (12.0, 60.0):  # what a busy machine does not measure is stopped
+        result = fo.measure("parallel_io", pool="c", nodes=2, seconds=seconds)
+        if result.report.measurements:
+            break
+    run = result.report.run
+    assert run.deployment is not None
+    assert [node.name for node in run.deployment.nodes] == ["n1", "n2"]
+    assert (run.request.nodes, run.request.scratch) == (2, box.shared)
+    assert {dict(m.case.levels)["clients"] for m in result.report.measurements} == {"2"}
+    assert (result.lost, result.interrupted) == ("", False)
+    assert comes(lambda: box.ask("squeue", "--noheader") == "")
+
+
+def test_a_task_on_nodes_that_measures_is_refused(
+    provider: Provider,  # noqa: F811
+) -> None:
+    with (
+        HeldSlice(provider, Ask(nodes=1), SliceOptions()) as held,
+        pytest.raises(fo.TaskFailed, match="measure: called by a task of a slice") as caught,
+    ):
+        held.run(MEASURES, 1)
+    assert "\n" not in str(caught.value)
+
+
+def test_it_waits_for_ranks_on_a_neighbour(
+    provider: Provider,  # noqa: F811
+) -> None:
+    with HeldSlice(provider, Ask(nodes=2), SliceOptions()) as held:
+        first, second = held.held.nodes
+        grant = second.ledger.acquire(fo.Needs(), Asker())
+        assert grant is not None
+        with (
+            pytest.raises(fo.SliceRefused, match=r"on n2 did not end within 0\.1 s"),
+            node_alone(first, 0.1, lambda _: None),
+        ):
+            pytest.fail("its ranks run there")
+        second.ledger.release(grant)
+        with node_alone(first, 0.1, lambda _: None):
+            assert not first.ledger.idle
+            assert not second.ledger.idle
+
+
+class Asker:
+    def wake(self) -> None:
+        """It is not asleep."""

@@ -38,6 +38,7 @@ from .ray_tasks import (
     three,
     waits,
 )
+from .tasks import measures
 
 NODES = {"n1", "n2"}
 
@@ -109,6 +110,12 @@ def test_values_between_tasks_go_from_node_to_node_and_not_by_way_of_the_program
     found = on_ray.run(fo.flow_output(*(read(value, i) for i in range(4))), "x")
     assert len({words.partition(" at ")[0] for words in found}) == 1  # type: ignore[attr-defined]
     assert {words[-2:] for words in found} == NODES  # type: ignore[index]
+
+
+def test_a_task_that_measures_is_refused(on_ray: HeldSlice) -> None:
+    flow = fo.flow_output(measures(fo.flow_input("x", fo.int64)))
+    with pytest.raises(fo.TaskFailed, match="measure: called by a task of a slice"):
+        on_ray.run(flow, 1)
 
 
 def failure(run: Any, *given: object) -> tuple[type, str, str]:

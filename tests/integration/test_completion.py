@@ -92,6 +92,11 @@ def typed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 TYPED = [
     ("run pro", "run prog.py"),
     ("run --pool tw", "run --pool two"),
+    ("run prog.py --no-prog", "run prog.py --no-progress"),
+    ("run prog.py n=1 --pool tw", "run prog.py n=1 --pool two"),
+    ("run prog.py --out a=1 some", "run prog.py --out a=1 somewhere/"),
+    ("list --qui", "list --quiet"),
+    ("image inspect --verb", "image inspect --verbose"),
     ("solve a.n", "solve a.npy"),
     ("feed warm some", "feed warm somewhere/"),
     ("report last --out some", "report last --out somewhere/"),

@@ -214,16 +214,16 @@ def test_the_kernel_takes_back_what_a_killed_program_held(flowos: Flowos, plug: 
 def test_bad_input_gets_one_line(flowos: Flowos, plug: Plug, tmp_path: Path) -> None:
     plug("arty", ARTIX7)
     (tmp_path / "text.bit").write_text("no bits")
-    for words, why in (
-        (("verify", "atry"), "no device 'atry'; did you mean 'arty'?"),
-        (("verify", "zzz"), "no device 'zzz'; there are cpu, "),
-        (("reset", "cpu"), "cpu: driver cpu has no reset for it"),
-        (("load", "none.bit"), "none.bit: no such file"),
-        (("load", "."), ".: it is no file"),
-        (("load", "text.bit"), "text.bit: it is no bitstream"),
-        (("load", "a.bit", "--device", "cpu"), "cpu: it takes no bitstream"),
+    for words, code, why in (
+        (("verify", "atry"), 2, "no device 'atry'; did you mean 'arty'?"),
+        (("verify", "zzz"), 2, "no device 'zzz'; there are cpu, "),
+        (("reset", "cpu"), 1, "cpu: driver cpu has no reset for it"),
+        (("load", "none.bit"), 1, "none.bit: no such file"),
+        (("load", "."), 1, ".: it is no file"),
+        (("load", "text.bit"), 1, "text.bit: it is no bitstream"),
+        (("load", "a.bit", "--device", "cpu"), 1, "cpu: it takes no bitstream"),
     ):
-        said = flowos("device", *words, code=1).stderr
+        said = flowos("device", *words, code=code).stderr
         assert said.startswith(f"flowos device: {why}"), said
         assert said.count("\n") == 1
 

@@ -174,5 +174,5 @@ def test_records_that_nobody_asks_for_do_not_pile_up(home: Home) -> None:
 
 
 def test_a_process_that_is_not_kept_is_named(home: Home) -> None:
-    done = home.flowos("show", "p-2026", code=1)
+    done = home.flowos("show", "p-2026", code=2)
     assert done.stderr == "flowos show: no process 'p-2026' is kept: see them with 'flowos ps'\n"

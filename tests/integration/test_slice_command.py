@@ -251,19 +251,19 @@ def test_a_slice_of_a_time_that_does_not_exist_is_shown(home: Home, asked: float
 @pytest.mark.parametrize("words", [("slice", "free"), ("slice", "attach"), ("why",)])
 def test_an_empty_id_is_of_no_slice(home: Home, words: tuple[str, ...]) -> None:
     home.start(HOLDS)
-    said = home.flowos(*words, "", code=1).stderr
+    said = home.flowos(*words, "", code=2).stderr
     assert said == f"flowos {words[0]}: slice '': its id is empty: is a variable unset?\n"
     assert [each["state"] for each in home.all()] == ["held"]
 
 
 def test_an_unknown_id_is_one_line_with_the_nearest(home: Home) -> None:
-    assert home.say("show", "x", code=1) == (
+    assert home.say("show", "x", code=2) == (
         "flowos slice: no slice 'x': none is kept; see 'flowos slice ls'\n"
     )
     home.start(HOLDS)
     (found,) = home.all()
     for verb in ("show", "free", "log"):
-        said = home.say(verb, found["id"][:-1] + "_", code=1)
+        said = home.say(verb, found["id"][:-1] + "_", code=2)
         assert f"did you mean {found['id']!r}?" in said
         assert said.count("\n") == 1
 

@@ -52,6 +52,36 @@ def test_a_read_only_folder_is_one_clear_line(tmp_path: Path) -> None:
     )
 
 
+MEASURE = ("measure", "--only", "core_latency", "--minutes", "0.02", "--scratch", "/tmp")
+
+
+def test_a_store_that_cannot_be_written_is_told_before_anything_is_measured(tmp_path: Path) -> None:
+    file = tmp_path / "data/x.db"
+    with open_store(str(file)) as store:
+        store.begin(a_run())
+    words = ("-m", "flowos", *MEASURE, "--store", str(file), "--out", str(tmp_path / "out"))
+    done = subprocess.run(
+        [*read_only(file.parent), sys.executable, *words], capture_output=True, text=True
+    )
+    first, *_, written = done.stderr.splitlines()
+    assert first == (
+        f"cannot keep runs in {file}: it cannot be written: name a place that can (--store FILE, or"
+        " XDG_DATA_HOME); the results are on the screen and in the report only"
+    )
+    assert written == f"written: {tmp_path / 'out/report.html'}"
+
+
+def test_quiet_says_at_the_end_that_the_run_was_not_kept_and_why(tmp_path: Path) -> None:
+    file = tmp_path / "data/x.db"
+    open_store(str(file)).close()
+    words = ("-m", "flowos", *MEASURE, "-q", "--store", str(file), "--out", str(tmp_path / "out"))
+    done = subprocess.run(
+        [*read_only(file.parent), sys.executable, *words], capture_output=True, text=True
+    )
+    (why,) = done.stderr.splitlines()
+    assert why.startswith(f"cannot keep runs in {file}: it cannot be written: ")
+
+
 READER = """
 import sys
 from flowos.store import open_store

@@ -101,13 +101,13 @@ def test_tasks_that_wait_say_for_what(start: Start, flowos: Flowos) -> None:
     (process,) = json.loads(flowos("ps", "--json").stdout)
     said = flowos("why", process["id"]).stdout
     assert f"{cores + 2} x after (flow on " in said
-    missing = flowos("why", "slwo", code=1).stderr
+    missing = flowos("why", "slwo", code=2).stderr
     assert missing == (
         "flowos why: no slice, program or task 'slwo' runs or waits; did you mean 'slow'?\n"
     )
     Path("go").touch()
     assert program.communicate()[0] == f"{sum(range(cores + 2))}\n"
-    assert "tasks: none" in flowos("why", "slow", code=1).stderr
+    assert "tasks: none" in flowos("why", "slow", code=2).stderr
     over = flowos("why", process["id"]).stdout
     assert "it is over, or answers nothing" in over
 

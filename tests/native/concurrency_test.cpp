@@ -134,6 +134,19 @@ void an_interval_has_reads_and_time_enough() {
   CHECK(quick.depth.allowed() == 64);
 }
 
+// 32 reads fill the link: fewer bring less, and more bring no more.
+void what_did_not_help_is_tried_again_after_64_intervals_at_most() {
+  Reader reader;
+  CHECK(reader.after_an_interval(100'000) == 64);
+  for (const std::uint32_t pause : {1, 2, 4, 8, 16, 32, 64, 64}) {
+    CHECK(reader.after_an_interval(reader.depth.allowed() < 32 ? 50'000 : 100'000) == 32);
+    reader.end(32 + 256 * (pause + 1) - 1, 100'000);
+    CHECK(reader.depth.allowed() == 32);
+    reader.end(1, 100'000);
+    CHECK(reader.depth.allowed() != 32);
+  }
+}
+
 void a_link_is_filled() {
   CHECK(run({.001, 125e6}, 20000).share > 0.97);
   CHECK(run({.005, 125e6}, 20000).share > 0.97);
@@ -201,6 +214,7 @@ void a_link_that_becomes_longer_is_followed() {
 int main() {
   more_are_kept_for_three_hundredths_and_fewer_for_the_loss_of_one();
   an_interval_has_reads_and_time_enough();
+  what_did_not_help_is_tried_again_after_64_intervals_at_most();
   a_link_is_filled();
   a_long_fat_link_gets_a_greater_depth();
   depth_falls_where_only_latency_grows();

@@ -5,7 +5,17 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
+from rattler_build import (
+    PlatformConfig,
+    RattlerBuildError,
+    RecipeParseError,
+    RenderConfig,
+    SingleOutputRecipe,
+    Stage0Recipe,
+    VariantConfig,
+)
 
 HERE = Path(__file__).parents[2]
 PROJECT = tomllib.loads((HERE / "pyproject.toml").read_text())
@@ -30,6 +40,41 @@ def test_the_recipe_of_conda_does() -> None:
     assert recipe["package"]["name"] == PROJECT["project"]["name"]
 
 
+RECIPE = HERE / "packaging/conda/recipe.yaml"
+VARIANTS = VariantConfig({"c_compiler": ["gcc"], "cxx_compiler": ["gxx"], "c_stdlib": ["sysroot"]})
+"""As conda-forge has them."""
+
+
+@pytest.mark.parametrize("platform", ["linux-64", "linux-aarch64"])
+def test_rattler_build_reads_the_recipe_and_renders_it(platform: str) -> None:
+    recipe = Stage0Recipe.from_file(RECIPE)
+    assert isinstance(recipe, SingleOutputRecipe)
+    where = PlatformConfig(build_platform="linux-64", target_platform=platform)
+    (rendered,) = recipe.render(VARIANTS, RenderConfig(where))
+    built = [str(each) for each in rendered.recipe.requirements.build]
+    assert built[:3] == [f"{tool}_{platform}" for tool in ("gcc", "gxx", "sysroot")]
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "why"),
+    [
+        ("requirements:", "requirement:", "unknown top-level field"),
+        ("pip_check:", "pip_checks:", "unknown field"),
+        ("cmake >=3.26", "cmake >>3.26", "version spec"),
+        ("license: Apache-2.0", "license: Apache 2", "SPDX"),
+        ("number: 0", "number: none", "invalid digit"),
+    ],
+)
+def test_rattler_build_refuses_what_a_recipe_cannot_have(
+    right: str, wrong: str, why: str, tmp_path: Path
+) -> None:
+    text = RECIPE.read_text()
+    assert right in text
+    (tmp_path / "recipe.yaml").write_text(text.replace(right, wrong))
+    with pytest.raises((RecipeParseError, RattlerBuildError), match=why):
+        Stage0Recipe.from_file(tmp_path / "recipe.yaml")
+
+
 def test_the_package_of_spack_has_the_names_that_spack_looks_for() -> None:
     """Spack itself is not to be had by pip, so that nothing else of it is checked."""
     (package,) = (HERE / "packaging/spack").glob("*/package.py")
@@ -47,6 +92,30 @@ def test_the_package_of_spack_has_the_names_that_spack_looks_for() -> None:
     variants = {ast.literal_eval(call.args[0]) for name, call in named if name == "variant"}
     conditions = [k.value for _, call in named for k in call.keywords if k.arg == "when"]
     assert {ast.literal_eval(each).lstrip("+~") for each in conditions} <= variants
+
+
+KEYWORDS = {
+    "depends_on": {"when", "type", "patches"},
+    "license": {"checked_by", "when"},
+    "requires": {"policy", "when", "msg"},
+    "variant": {"default", "description", "values", "multi", "validator", "when", "sticky"},
+    "version": {"branch", "tag", "commit", "sha256", "url", "git", "preferred", "deprecated"},
+}
+"""Of Spack's directives, as its packaging guide names them."""
+SPEC = r"[a-z][a-z0-9-]*(@[\d.]*:?[\d.]*)?([+~][a-z]+)*|platform=[a-z]+|main|Apache-2\.0"
+
+
+def test_the_package_of_spack_calls_directives_as_spack_has_them() -> None:
+    tree = ast.parse((HERE / "packaging/spack/py_flowos_hpc/package.py").read_text())
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        assert {each.arg for each in call.keywords} <= KEYWORDS[ast.unparse(call.func)]
+        (first,) = call.args
+        assert re.fullmatch(SPEC, ast.literal_eval(first))
+        said = {each.arg: ast.literal_eval(each.value) for each in call.keywords}
+        types = said.get("type", ())
+        kinds = {types} if isinstance(types, str) else {*types}
+        assert kinds <= {"build", "link", "run", "test"}
+        assert re.fullmatch(r"[+~][a-z]+", said.get("when", "+x"))
 
 
 def test_the_package_of_spack_does() -> None:

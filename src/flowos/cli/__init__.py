@@ -36,6 +36,7 @@ def parser(only: str = "", *, all_options: bool = False) -> "argparse.ArgumentPa
         metavar="KEY=VALUE",
         help="a setting for this command, as pools.local.cores=2: see flowos config",
     )
+    top.set_defaults(quiet=False, verbose=False)  # of _messages
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
     for name in (only,) if only else COMMANDS:
         if only or all_options:
@@ -169,13 +170,15 @@ def _written(act: "Callable[[], int]") -> int:
 
 def _run(command: str, words: list[str], with_settings: bool) -> int:
     """with_settings: some are given, which are checked though the command may not read them."""
-    from flowos.model import FlowosError, UsageError
+    from flowos.cli._messages import heed_messages
+    from flowos.model import FlowosError, UnknownName, UsageError
 
     commands = parser(only=command)
     args = commands.parse_args(words)
     if args.command is None:
         commands.print_help()
         return 0
+    heed_messages(args)
     try:
         _check_current_folder()
         if with_settings:
@@ -183,7 +186,7 @@ def _run(command: str, words: list[str], with_settings: bool) -> int:
 
             load_settings()
         return int(import_module(f"flowos.cli.{args.command}").run(args))
-    except UsageError as error:
+    except (UsageError, UnknownName) as error:
         print(f"flowos {args.command}: {error}", file=sys.stderr)
         return _EXIT_USAGE
     except FlowosError as error:

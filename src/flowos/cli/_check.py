@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flowos.cli._messages import note
 from flowos.cli._output import print_folded, print_json
 from flowos.model import StoreError, UsageError
 
@@ -75,5 +76,5 @@ def wrote_junit(path: Path | None, check: "BaselineCheck", run: "Run", baseline:
     except StoreError as error:
         print(error, file=sys.stderr)
         return False
-    print(f"written: {path}", file=sys.stderr)
+    note(f"written: {path}")
     return True

@@ -4,7 +4,6 @@ import argparse
 import shlex
 from pathlib import Path
 
-from flowos.cli._live import add_progress
 from flowos.cli._shared import number
 from flowos.model import Argv, MeasurementRequest, UsageError
 
@@ -54,7 +53,6 @@ def add_commands(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--dry-run", action="store_true", help="with --command: show what would run only"
     )
-    add_progress(command)
     _add_ignore_failure(command)
 
 

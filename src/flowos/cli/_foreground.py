@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from flowos.cli._environment import add_environment, environment_to_enter
+from flowos.cli._messages import note
 from flowos.cli._output import print_json
 from flowos.model import Exited, FlowosError, Killed, Outcome, UsageError
 
@@ -49,15 +50,15 @@ def run_or_show(args: argparse.Namespace, argv: tuple[str, ...], complete: "Comp
     complete: adds to the request what the command itself says: the shell, the entry point.
     """
 
-    def say(note: str) -> None:
-        print(f"flowos {args.command}: {as_named(note, args.env)}", file=sys.stderr)
+    def named(words: str) -> str:
+        return f"flowos {args.command}: {as_named(words, args.env)}"
 
     try:
-        return _run_or_show(args, argv, complete, say)
+        return _run_or_show(args, argv, complete, named)
     except UsageError:
         raise
     except FlowosError as error:
-        say(str(error))
+        print(named(str(error)), file=sys.stderr)
         return _EXIT_OWN
 
 
@@ -65,7 +66,7 @@ def _run_or_show(
     args: argparse.Namespace,
     argv: tuple[str, ...],
     complete: "Complete",
-    say: Callable[[str], None],
+    named: Callable[[str], str],
 ) -> int:
     from flowos.operations.exec import ExecRequest, executed, exit_code, planned
 
@@ -73,9 +74,9 @@ def _run_or_show(
     if args.dry_run:
         _show(planned(request), args.json)
         return 0
-    outcome = executed(request, lambda note: say(f"note: {note}"))
+    outcome = executed(request, lambda words: note(named(f"note: {words}")))
     if not isinstance(outcome.end, (Exited, Killed)):
-        say(outcome.end.reason)
+        print(named(outcome.end.reason), file=sys.stderr)
     if args.json:
         print_json(_end_as_data(outcome, exit_code(outcome)), indent=None, file=sys.stderr)
     return exit_code(outcome)
@@ -108,8 +109,8 @@ def _show(plan: "ExecPlan", as_json: bool) -> None:
     if as_json:
         print_json(plan)
         return
-    for note in plan.notes:
-        print(f"# {note}")
+    for words in plan.notes:
+        print(f"# {words}")
     print(f"# {plan.environment}, in folder {plan.cwd}")
     import shlex
 

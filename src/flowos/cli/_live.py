@@ -68,23 +68,8 @@ class Live:
         self._out.flush()
 
 
-def add_quiet(command: argparse.ArgumentParser) -> "argparse._MutuallyExclusiveGroup":
-    group = command.add_mutually_exclusive_group()
-    group.add_argument("-q", "--quiet", action="store_true", help="show no progress")
-    return group
-
-
-def add_progress(command: argparse.ArgumentParser) -> None:
-    add_quiet(command).add_argument(
-        "-v",
-        "--verbose",
-        action="store_true",
-        help="show each number as it is measured, on a line of its own on standard error",
-    )
-
-
 def live_of(args: argparse.Namespace) -> Live:
-    """As the options of `add_progress` say."""
+    """As -q and -v say."""
     return Live(sys.stderr, quiet=args.quiet, verbose=args.verbose)
 
 

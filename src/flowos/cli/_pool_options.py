@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from flowos.cli._interrupts import how_ended
 from flowos.cli._live import live_of
+from flowos.cli._messages import note, notes
 from flowos.cli._output import print_folded, print_json
 from flowos.cli._shared import number, positive
 from flowos.model import Baseline, MeasurementRequest, Run, UsageError
@@ -108,15 +109,15 @@ def run_deployments(
         print_json(found)
     else:
         print_folded(deployments_text(found.runs, found.spreads), end="")
-    for note in found.notes:
-        print(note, file=sys.stderr)
+    code = _EXIT_NOTHING if found.unfinished or not found.spreads else 0
+    notes(found.notes, failed=bool(code) or found.page is None)
     if found.page is not None:
-        print(f"written: {found.page}", file=sys.stderr)
+        note(f"written: {found.page}")
     if not found.spreads:
         _say_unmeasured(found.runs)
     if found.interrupted:
         return how_ended()[0]
-    return _EXIT_NOTHING if found.unfinished or not found.spreads else 0
+    return code
 
 
 def _say_unmeasured(runs: Sequence[Run]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from flowos.cli._commands import COMMANDS
+from flowos.cli._messages import add_messages
 from flowos.cli._output import columns
 
 _MAX_OF_AN_ERROR, _ITS_END = 400, 100
@@ -129,13 +130,15 @@ def with_example(
     codes: str = "",
 ) -> argparse.ArgumentParser:
     """A parser whose help ends in an example and, where they say something, the exit codes."""
-    return commands.add_parser(
+    command = commands.add_parser(
         name,
         help=about,
         description=about,
         epilog=f"example: {example}" + (f"\n\nexit codes: {codes}" if codes else ""),
         formatter_class=Help,
     )
+    add_messages(command)
+    return command
 
 
 def top_command(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from flowos.cli._interrupts import how_ended
 from flowos.cli._live import live_of
+from flowos.cli._messages import note, notes
 from flowos.cli._output import print_folded, print_json
 from flowos.cli._pool_options import LIKE_HERE, nodes_of
 from flowos.model import EnvironmentRefused, MeasurementRequest, UsageError
@@ -72,7 +73,7 @@ def _run(
     if args.dry_run:
         _show_plan(planned_suite(request, wanted, url=args.store, seconds=seconds), args.json)
         if args.pool:
-            print(LIKE_HERE, file=sys.stderr)
+            note(LIKE_HERE)
         return 0
     with live_of(args) as live:
         result = measured_suite(
@@ -93,10 +94,9 @@ def _show(result: "SuiteResult", as_json: bool) -> None:
 
     show = print if as_json else print_folded
     show((suite_json if as_json else suite_text)(result.report), end="")
-    for note in result.notes:
-        print(note, file=sys.stderr)
+    notes(result.notes, failed=_exit_code(result) != 0)
     if result.page:
-        print(f"written: {result.page}", file=sys.stderr)
+        note(f"written: {result.page}")
     if result.interrupted:
         print("flowos measure: interrupted: the same command goes on with it", file=sys.stderr)
 

@@ -1,9 +1,9 @@
 """`flowos baseline`: what stored runs give, and how far a new one may be off."""
 
 import argparse
-import sys
 from pathlib import Path
 
+from flowos.cli._messages import note
 from flowos.cli._output import print_folded, print_json
 from flowos.cli._shared import (
     add_json,
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         write_baseline(baseline, args.out)
     print_json(baseline) if args.json else print_folded(baseline_text(baseline), end="")
     if not args.dry_run:
-        print(f"written: {args.out}", file=sys.stderr)
+        note(f"written: {args.out}")
     return 0
 
 

@@ -1,7 +1,6 @@
 """`flowos compare`: which level of an axis is better, or two runs side by side."""
 
 import argparse
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from flowos.cli._commands_of_yours import (
 from flowos.cli._interrupts import how_ended
 from flowos.cli._live import live_of
 from flowos.cli._machines import AXES, compare_many
+from flowos.cli._messages import notes
 from flowos.cli._output import print_folded, print_json, show_plan, text_width
 from flowos.cli._shared import (
     add_json,
@@ -202,9 +202,9 @@ def _commands(args: argparse.Namespace) -> int:
         print_json({"answer": answer, "exit_code": code, "run": run, "verdicts": verdicts})
     else:
         print_folded(text(result.report, text_width(WIDTH)), end="")
-    failed = [f"flowos compare: {why}" for why in result.failed]
-    for line in (*result.notes, *failed, *(f"written: {file}" for file in result.files[:1])):
-        print(line, file=sys.stderr)
+    notes(result.notes, failed=not (result.kept and (result.files or args.out is None)))
+    notes((f"flowos compare: {why}" for why in result.failed), failed=True)
+    notes((f"written: {file}" for file in result.files[:1]), failed=False)
     return how_ended()[0] if result.interrupted else EXITS[answer]
 
 
@@ -219,9 +219,10 @@ def _deployments(args: argparse.Namespace, ref: str, margin: dict[str, float]) -
         print_json(found)
     else:
         print_folded(deployments_text(found.runs, found.spreads), end="")
-    for line in (*found.notes, *([f"written: {found.page}"] if found.page else ())):
-        print(line, file=sys.stderr)
-    return 2 if args.out is not None and found.page is None else 0
+    unwritten = args.out is not None and found.page is None
+    notes(found.notes, failed=unwritten)
+    notes([f"written: {found.page}"] if found.page else (), failed=False)
+    return 2 if unwritten else 0
 
 
 def _levels(args: argparse.Namespace, ref: str, axis: str, margin: dict[str, float]) -> int:

@@ -1,6 +1,7 @@
 """`flowos completion`: completion of commands, options and names in a shell."""
 
 import argparse
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -48,11 +49,14 @@ def _script(shell: str) -> str:
         elif _is_file(action):
             action.complete = {**shtab.FILE, "bash": ""}  # type: ignore[attr-defined]
         action.metavar = action.dest  # some have a colon, which ends a part of what zsh reads
-    return shtab.complete(top, shell=shell).replace(
-        "complete -o bashdefault", "complete -o bashdefault -o default"
-    )
+    text = shtab.complete(top, shell=shell)
+    if shell == "zsh":
+        return re.sub(_END_OF_OPTIONS, r'\1"*:', text)
+    return text.replace("complete -o bashdefault", "complete -o bashdefault -o default")
 
 
+_END_OF_OPTIONS = r'(_shtab_flowos_run_options=\(\n(?:  .*\n)*?  )"\(-\)\*::'
+"""In zsh's script: nothing behind is an option. Of `run` it may be one, behind its file."""
 _FOLDERS = ("DIR", "FOLDER")
 _FILES = ("BASELINE", "FILE", "MATRIX", "NAME.npy", "PATH", "RECIPE", "SOURCE", "SRC[:DST[:ro]]")
 """Bash completes both by itself: so it knows ~ and quotes, which `compgen` does not."""

@@ -1,9 +1,9 @@
 """`flowos config`: the value of each setting, and where it comes from."""
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
+from flowos.cli._messages import note
 from flowos.cli._output import print_folded, print_json
 from flowos.cli._shared import add_json, top_command
 
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     for line, said_at in shown:
         print_folded(f"{line:<{column}}  # {said_at}")
     for name in found.unused_variables:
-        print(f"flowos config: {name}: no table and key has this name", file=sys.stderr)
+        note(f"flowos config: {name}: no table and key has this name")
     return 0
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from flowos.cli._feed_options import as_options
 from flowos.cli._interrupts import how_ended
-from flowos.cli._live import add_quiet, on_a_terminal
+from flowos.cli._live import on_a_terminal
 from flowos.cli._output import columns, print_folded, print_json
 from flowos.cli._shared import add_json, positive, top_command, with_example
 from flowos.model import FeedError, UsageError, to_plain
@@ -59,7 +59,6 @@ def _add_warm(commands: "Commands") -> None:
         help="leave so much of the file system free (default 1GiB)",
     )
     deed.add_argument("--dry-run", action="store_true", help="list only, say what would be read")
-    add_quiet(deed)
     add_json(deed)
 
 
@@ -99,7 +98,6 @@ def _add_verify(commands: "Commands") -> None:
         action="store_true",
         help="read all of SOURCE too: say what has changed there, and forget it",
     )
-    add_quiet(deed)
     add_json(deed)
 
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flowos.cli._live import Live, add_quiet
+from flowos.cli._live import Live
+from flowos.cli._messages import note
 from flowos.cli._output import print_folded, print_json
 from flowos.cli._shared import add_json, add_store, top_command, with_example
 from flowos.model import UsageError, to_json
@@ -150,7 +151,6 @@ def _add_making(deed: argparse.ArgumentParser) -> None:
         "--arch", default="", metavar="ARCH", help="amd64, arm64 ... (default: this machine's)"
     )
     deed.add_argument("--dry-run", action="store_true", help="show what would be run only")
-    add_quiet(deed)
     add_store(deed)
     add_json(deed)
 
@@ -291,14 +291,14 @@ def _rm(args: argparse.Namespace) -> int:
 
 
 def _show_made(made: "MadeImage", as_json: bool) -> None:
-    for note in made.notes:
-        print(f"note: {note}", file=sys.stderr)
+    for words in made.notes:
+        note(f"note: {words}")
     if as_json:
         print_json(made)
         return
     again = " (it was there already)" if made.was_there else ""
     print(f"{made.name}  {made.image.digest}{again}")
-    print(f"{made.path}  {_size(made.image.size_bytes)}", file=sys.stderr)
+    note(f"{made.path}  {_size(made.image.size_bytes)}")
 
 
 def _show_inspected(seen: "Inspected") -> None:

@@ -3,7 +3,7 @@
 import argparse
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from flowos.cli._check import baseline_to_check, show_check, wrote_junit
 from flowos.cli._commands_of_yours import add_command, command_after_dashes, seconds_of
 from flowos.cli._interrupts import how_ended
-from flowos.cli._live import add_progress, live_of
+from flowos.cli._live import live_of
+from flowos.cli._messages import note, notes
 from flowos.cli._output import print_folded, show_plan, text_width
 from flowos.cli._pool_options import (
     LIKE_HERE,
@@ -85,7 +86,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     _add_check(command)
     add_suite(command)
     command.add_argument("--dry-run", action="store_true", help="show the cases and commands only")
-    add_progress(command)
     add_store(command)
     add_json(command)
     add_command(command)
@@ -204,7 +204,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.dry_run:
         show_plan(planned(request, check_facts=check_facts), args.json)
         if args.pool is not None:
-            print(LIKE_HERE, file=sys.stderr)
+            note(LIKE_HERE)
         return 0
     with live_of(args) as live:
         result = take(
@@ -231,8 +231,7 @@ def _shown(args: argparse.Namespace, result: "Result") -> int:
         print(as_json(result.report))
     else:
         print_folded(text(result.report, text_width(WIDTH)))
-    for line in _ends(result):
-        print(line, file=sys.stderr)
+    _say_ends(result)
     return _exit_code(result)
 
 
@@ -242,22 +241,22 @@ def _shown_checked(args: argparse.Namespace, result: "Result", baseline: Baselin
     check = checked_report(baseline, result.report)
     code = show_check(check, baseline, args.check, as_json=args.json)
     written = wrote_junit(args.junit, check, result.report.run, args.check)
-    for line in _ends(result):
-        print(line, file=sys.stderr)
+    _say_ends(result)
     if result.interrupted:
         return how_ended()[0]
     return code or (0 if result.kept and result.files and written else _EXIT_NOT_KEPT)
 
 
-def _ends(result: "Result") -> Iterator[str]:
-    yield from result.notes
-    yield from (f"flowos measure: {why}" for why in result.failed)
-    yield from (f"written: {file}" for file in result.files[:1])
+def _say_ends(result: "Result") -> None:
+    notes(result.notes, failed=not (result.kept and result.files))
+    notes((f"flowos measure: {why}" for why in result.failed), failed=True)
+    notes((f"written: {file}" for file in result.files[:1]), failed=False)
     if result.interrupted:
         numbers, run = len(result.report.measurements), result.report.run.id
         count = f"{numbers} number was" if numbers == 1 else f"{numbers} numbers were"
         kept = f"; they are kept: flowos show {run}" if result.kept else ""
-        yield f"flowos measure: interrupted: {count} measured until then{kept}"
+        words = f"flowos measure: interrupted: {count} measured until then{kept}"
+        print(words, file=sys.stderr)
 
 
 def _exit_code(result: "Result") -> int:
@@ -291,10 +290,12 @@ def _request(args: argparse.Namespace) -> MeasurementRequest:
 
 def _scratch(args: argparse.Namespace) -> PurePath:
     """Between nodes one that all of them see. Raises UsageError for an unknown pool."""
-    from flowos.operations.settings import pool_named
+    if args.pool is None:
+        return args.scratch or PurePath("/var/tmp")
+    from flowos.operations.deployments import scratch_of
 
-    shared = pool_named(args.pool).shared if args.pool is not None else ""
-    return args.scratch or PurePath(shared or "/var/tmp")
+    usual = scratch_of(args.pool)
+    return args.scratch or usual
 
 
 def _matrix(args: argparse.Namespace) -> PurePath | None:

@@ -5,6 +5,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
+from flowos.cli._messages import note
 from flowos.cli._output import finish, print_json
 from flowos.cli._shared import add_json, asked_of_pool, positive, top_command
 
@@ -68,8 +69,11 @@ def run(args: argparse.Namespace) -> int:
         if not served:
             raise
         return 0
-    _say(f"it has ended: {end}" if end else "it was shut down")
-    return 1 if end else 0
+    if end:
+        print(f"flowos notebook: it has ended: {end}", file=sys.stderr)
+        return 1
+    _say("it was shut down")
+    return 0
 
 
 def _show(notebook: "Notebook", *, as_json: bool) -> None:
@@ -87,4 +91,4 @@ def _say_event(event: "HoldEvent") -> None:
 
 
 def _say(words: str) -> None:
-    print(f"flowos notebook: {words}", file=sys.stderr)
+    note(f"flowos notebook: {words}")

@@ -1,9 +1,9 @@
 """`flowos results`: results of tasks that are kept in a journal, or in the user's cache."""
 
 import argparse
-import sys
 from pathlib import Path
 
+from flowos.cli._messages import note
 from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, top_command
 
@@ -32,8 +32,8 @@ def run(args: argparse.Namespace) -> int:
     from flowos.operations.results import kept_results
 
     found = kept_results(args.folder, args.prune)
-    for note in found.notes:
-        print(f"flowos results: {note}", file=sys.stderr)
+    for words in found.notes:
+        note(f"flowos results: {words}")
     if args.json:
         print_json(found)
         return 0

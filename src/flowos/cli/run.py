@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from flowos.cli._environment import environment_of
 from flowos.cli._foreground import add_foreground, run_or_show, words_after_dashes
+from flowos.cli._messages import add_messages, heed_messages, note
 from flowos.cli._output import print_json
 from flowos.cli._shared import asked_of_pool, fitting, number, top_command, whole
 from flowos.model import Ask, TaskFailed, UsageError, to_json
@@ -131,8 +132,11 @@ def _with_later_options(args: argparse.Namespace) -> argparse.Namespace:
     """Options may stand behind the flow file and between its inputs too."""
     after = argparse.ArgumentParser(prog="flowos run FLOW.py", add_help=False)
     _add_options(after)
+    add_messages(after)
     after.add_argument("inputs", nargs="*", metavar="INPUT=VALUE")
-    return after.parse_intermixed_args(args.words[1:], args)
+    args = after.parse_intermixed_args(args.words[1:], args)
+    heed_messages(args)
+    return args
 
 
 def _is_flow_file(word: str) -> bool:
@@ -155,7 +159,7 @@ def _run_flow(args: argparse.Namespace) -> int:
         return 0
     _show_outputs(ran.outputs, args.json)
     for why in ran.failed:
-        _say(why)
+        print(f"flowos run: {why}", file=sys.stderr)
     return 1 if ran.failed else 0
 
 
@@ -181,7 +185,7 @@ def _ran(
     from flowos.operations.flow_file import own_traceback, run_flow
 
     how = {"workers": args.workers, "journal": args.journal, "on_note": _say, **pool}
-    how["progress"] = not (args.no_progress or args.json)
+    how["progress"] = not (args.no_progress or args.json or args.quiet)
     try:
         return run_flow(flow, args.inputs, env, places, **how)
     except TaskFailed as error:
@@ -271,8 +275,8 @@ def _say_event(event: "HoldEvent") -> None:
         _say(f"{node}{event.what}: {event.reason}")
 
 
-def _say(note: str) -> None:
-    print(f"flowos run: {note}", file=sys.stderr)
+def _say(words: str) -> None:
+    note(f"flowos run: {words}")
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import argparse
 import sys
 
+from flowos.cli._messages import note
 from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, add_store, top_command
 
@@ -27,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
         print_json({"url": server.url, "port": server.port}, indent=None)
     else:
         print(server.url)
-        print("# only you can open this address; Ctrl-C ends it", file=sys.stderr)
+        note("# only you can open this address; Ctrl-C ends it")
     sys.stdout.flush()
     if not args.open:
         server.serve()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from flowos.cli._live import add_quiet, on_a_terminal
+from flowos.cli._live import on_a_terminal
 from flowos.cli._output import print_folded, print_json, text_width
 from flowos.cli._shared import add_json, positive, top_command
 from flowos.solver import Coarse, Nullspace, Precision
@@ -90,7 +90,6 @@ def _add_output(command: argparse.ArgumentParser) -> None:
         "--plot", type=_plot_file, metavar="FILE", help="the residual as NAME.svg or NAME.html"
     )
     command.add_argument("--dry-run", action="store_true", help="say what would be solved")
-    add_quiet(command)
     add_json(command)
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from flowos._lazy import lazily
 
 _PARTS = {
+    "_alone": "alone_on in_a_task",
     "_clock": "now utc utc_of worked",
     "_flow_slice": "FlowSlice",
     "_folder_room": "FolderRoom SeenRoom room_here room_on_a_node",
@@ -24,6 +25,7 @@ _PARTS = {
     "_ray_slice": "RaySlice",
     "_ready": "Ready",
     "_requests": "RequestHandler RequestListener request",
+    "_starts": "tell_starts",
     "_waiting_tasks": "waiting_tasks",
     "launch._capture": "Capture",
     "launch._detached": "start_detached",
@@ -71,6 +73,7 @@ _PARTS = {
 }
 
 if TYPE_CHECKING:
+    from flowos.engine._alone import alone_on as alone_on, in_a_task as in_a_task
     from flowos.engine._clock import (
         now as now,
         utc as utc,
@@ -145,6 +148,7 @@ if TYPE_CHECKING:
         RequestListener as RequestListener,
         request as request,
     )
+    from flowos.engine._starts import tell_starts as tell_starts
     from flowos.engine._waiting_tasks import (
         waiting_tasks as waiting_tasks,
     )

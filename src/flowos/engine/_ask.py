@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from flowos._dataclasses import dataclass
+from flowos.engine._starts import starts
 
 _KILLED_SECONDS = 2.0
 
@@ -48,6 +49,7 @@ def ask(
     Raises TimeoutError, an OSError too, if it does not end within `seconds`: then it is killed with
     its session.
     """
+    starts(lambda: argv)
     with _memory_file("stdout") as stdout, _memory_file("stderr") as stderr:
         process = subprocess.Popen(
             argv,

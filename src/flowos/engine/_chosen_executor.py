@@ -98,7 +98,8 @@ class ChosenExecutor(Executor):
 
     def _stage(self, chosen: ChosenEngines, sizes: tuple[int, ...] | None) -> LoneStage | None:
         """For a run that is not noted; kept for others whose values have these sizes."""
-        self._stage_of_sizes.pop(sizes, None)
+        if sizes is not None:
+            self._stage_of_sizes.pop(sizes, None)
         if chosen.noted or self._direct is None:
             return None
         with self._adding:

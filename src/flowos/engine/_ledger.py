@@ -8,12 +8,15 @@ overtook it, have ended.
 
 import threading
 from collections import deque
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Protocol
 
 from flowos.model import Counts, DeviceNumbers, Needs
+
+_LOOK_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,11 @@ class ResourceLedger:
             ahead = tuple(takewhile(lambda c: c is not mine, self.line))
             if any(map(self._is_next, ahead)) or not self._fits(needs):
                 return None
-            grant = Grant(needs, tuple(self._cores(needs)), ahead, self._taken(needs))
+            cores = tuple(self._cores(needs))
+            if needs.alone and len(cores) < self._many(needs):
+                self.idle.extend(cores)
+                return None
+            grant = Grant(needs, cores, ahead, self._taken(needs))
             self._count(needs, -1)
             for claim in ahead:
                 claim.past.append(grant)
@@ -228,6 +235,37 @@ class ResourceLedger:
 
     def _count(self, needs: Needs, sign: int) -> None:
         self._memory += sign * _memory(needs)
+
+
+@contextmanager
+def granted(ledger: ResourceLedger, needs: Needs, check: Callable[[], None]) -> Iterator[Grant]:
+    """What is needed, acquired until the end of the `with`, once it can be had.
+
+    check: called again and again meanwhile; what it raises ends the wait.
+    """
+    asker = _Waiter()
+    try:
+        while (grant := ledger.acquire(needs, asker)) is None:
+            check()
+            asker.woken.wait(_LOOK_SECONDS)
+            asker.woken.clear()
+    except BaseException:
+        ledger.withdraw(asker)
+        ledger.tell()
+        raise
+    try:
+        yield grant
+    finally:
+        ledger.release(grant)
+        ledger.tell()
+
+
+class _Waiter:
+    def __init__(self) -> None:
+        self.woken = threading.Event()
+
+    def wake(self) -> None:
+        self.woken.set()
 
 
 def _is_spread(needs: Needs) -> bool:

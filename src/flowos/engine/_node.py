@@ -25,7 +25,7 @@ class Node(Protocol):
     """Methods may be called from any thread.
 
     ledger: of what all slices of this process have acquired on the node: two never get the same
-    core, and a task that is to be alone is alone on the node.
+    core, and a task that is to be alone, and a measurement, is alone on the node.
     """
 
     @property
@@ -72,6 +72,25 @@ class Node(Protocol):
 
     def resources(self) -> "Resources":
         """What it lets us use now: cpuset and cgroup may have changed since the last time."""
+        ...
+
+    def architecture(self) -> str:
+        """As uname calls it. Raises TaskFailed if the node cannot be asked."""
+        ...
+
+    def processor(self) -> str:
+        """What sets code that is compiled there apart from that of this machine, where it is "".
+
+        Raises TaskFailed if the node cannot be asked.
+        """
+        ...
+
+    def word_digests(self, argv: Sequence[str], path: str | None) -> tuple[bytes, ...]:
+        """Of the contents of a command's program, found in this PATH there, and of each word that
+        is the absolute path of a file there.
+
+        Raises OSError for one that cannot be read, TaskFailed if the node cannot be asked.
+        """
         ...
 
     def hold_devices(self, needed: Mapping[str, int]) -> "DeviceHold":

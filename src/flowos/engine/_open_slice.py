@@ -325,9 +325,11 @@ def _with_folder(env: Environment, folder: Path | None, node: Node) -> Environme
 
 def _with_gpus(schedule: Schedule, env: Environment, node: Node) -> Environment:
     """In an image, a task that needs GPUs gets the node's with their driver."""
+    if env.image is None or env.devices:
+        return env
     stages = schedule.all_stages
     asking = [s.steps[0].label for s in stages if any(each.gpus for each in s.needs.choices)]
-    if env.image is None or not asking or env.devices:
+    if not asking:
         return env
     devices = node.gpu_devices()
     if not devices:

@@ -15,3 +15,8 @@ def processor_lines() -> str:
         lines = (line for line in first.splitlines() if re.match(r"(?i)model|flags|features", line))
         return "\n".join(lines)
     return " ".join(os.uname())
+
+
+def architecture_and_lines() -> str:
+    """The same with the architecture in a line before it."""
+    return f"{os.uname().machine}\n{processor_lines()}"

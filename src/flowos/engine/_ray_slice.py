@@ -106,6 +106,14 @@ class _AllNodes(Here):
     def resources(self) -> "Resources":
         return self._cluster.resources
 
+    def architecture(self) -> str:
+        """Of all of them."""
+        found = {node.architecture() for node in self._cluster.nodes}
+        return " ".join(sorted(found)) or super().architecture()
+
+    def processor(self) -> str:
+        return "\n\n".join(sorted({node.processor() for node in self._cluster.nodes}))
+
     def stage_notes(self) -> tuple[str, ...]:
         found = (note for node in self._cluster.nodes for note in node.stage_notes())
         return tuple(dict.fromkeys(found))

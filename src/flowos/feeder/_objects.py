@@ -5,7 +5,8 @@ as it is. (On two cores, obstore's blocking calls in 32 threads brought three ti
 per second as its coroutines on one event loop, at a third of the CPU time.)
 
 A request that fails by something that passes (5xx, a cut connection, no answer in time) is tried
-again, for minutes. Credentials are found by obstore in the environment, and never shown.
+again, for minutes: after pauses of our own, as obstore does not tell a server's `Retry-After`.
+Credentials are found by obstore in the environment, and never shown.
 """
 
 import os

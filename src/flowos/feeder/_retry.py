@@ -1,4 +1,5 @@
-"""Transient failures are retried for minutes; a warning is logged after seconds."""
+"""Transient failures are retried for minutes, not before the server asks for it; a warning is
+logged after seconds."""
 
 import logging
 import os
@@ -12,6 +13,7 @@ from queue import SimpleQueue
 from typing import TypeVar, cast
 
 from flowos.feeder._one_line import one_line
+from flowos.feeder._retry_after import asked_pause
 from flowos.feeder._url import line_without_secrets
 
 A = TypeVar("A")
@@ -77,7 +79,8 @@ class Retry:
                     raise
                 if now - began >= _WARN_AFTER_SECONDS:
                     self._tell(why, now, began)
-                if not self._pause(min(_pause_after(tries), left), is_over):
+                pause = asked_pause(why) + _pause_after(tries)
+                if not self._pause(min(pause, left), is_over):
                     raise
             tries += 1
 

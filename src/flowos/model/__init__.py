@@ -8,7 +8,7 @@ _PARTS = {
     "_baseline": "Baseline BaselineNumber MachineKind UnjudgedNumber",
     "_boot": "read_boot",
     "_bodies": "Command Either Gang In NativeCode Out PortSpec Python Word engine_of",
-    "_cloud": "Cloud CloudAction CloudDriver CloudRefusal RefusalKind Vm VmOrder tag_values",
+    "_cloud": "Cloud CloudAction CloudRefusal RefusalKind Vm VmOrder tag_values",
     "_codec": "from_plain to_json to_plain",
     "_composite_ports": (
         "Choice Complex Composite DictOf ListOf ObjectOf OneOf TupleOf complex64 complex128"
@@ -20,13 +20,13 @@ _PARTS = {
     "_device": "XVC Bitstream DeviceKind DeviceOwner DeviceRecord DeviceState Fpga NodeDevice",
     "_either": "either",
     "_engine_array": "EngineArray on_host",
-    "_engine_flow": "EngineFlow EngineSite ValueSource with_chosen with_engines",
+    "_engine_flow": "EngineFlow EngineSite with_chosen with_engines",
     "_engine_plan": "HOST ChosenEngines EnginePlan PlannedCopy PlannedTask SiteNote",
     "_errors": (
-        "Cancelled CloudError DeviceError EngineMissing EnvironmentRefused FeedError "
-        "FlowosError LaunchFailed MeasureError NoRetry NoStoreError RoundLimitExceeded SampleError "
-        "SettingsError SliceFreed SliceRefused SolveError StoreError TaskFailed "
-        "TimeLimitExceeded UsageError ValueRefused WiringError WorkerLost"
+        "Cancelled CloudError DeviceError EngineMissing EnvironmentRefused FeedError FlowosError "
+        "LaunchFailed MeasureError NoRetry NoStoreError RoundLimitExceeded SampleError "
+        "SettingsError SliceFreed SliceRefused SolveError StoreError TaskFailed TimeLimitExceeded "
+        "UnknownImage UnknownName UnknownRecord UsageError ValueRefused WiringError WorkerLost"
     ),
     "_extents": "Extents Place PortIncompatible bind_extents",
     "_facts": (
@@ -35,7 +35,7 @@ _PARTS = {
     ),
     "_fake_script": "FakeStep read_script",
     "_file_parts": "has_files with_files",
-    "_graph": "Body Call Cond Constant Flow Loop Port Task as_task flow_input flow_output",
+    "_graph": "Body Call Cond Constant Flow Loop Port Task flow_input flow_output",
     "_launch": (
         "BARE CUDA MPIS Argv Boot Counts CpuTimes DeviceNumbers End Environment Exited Form "
         "Image ImageConfig Killed Launch LinuxKernel Lost MpiName Needs NotStarted "
@@ -104,7 +104,6 @@ if TYPE_CHECKING:
     from flowos.model._cloud import (
         Cloud as Cloud,
         CloudAction as CloudAction,
-        CloudDriver as CloudDriver,
         CloudRefusal as CloudRefusal,
         RefusalKind as RefusalKind,
         Vm as Vm,
@@ -147,7 +146,6 @@ if TYPE_CHECKING:
     from flowos.model._engine_flow import (
         EngineFlow as EngineFlow,
         EngineSite as EngineSite,
-        ValueSource as ValueSource,
         with_chosen as with_chosen,
         with_engines as with_engines,
     )
@@ -180,6 +178,9 @@ if TYPE_CHECKING:
         StoreError as StoreError,
         TaskFailed as TaskFailed,
         TimeLimitExceeded as TimeLimitExceeded,
+        UnknownImage as UnknownImage,
+        UnknownName as UnknownName,
+        UnknownRecord as UnknownRecord,
         UsageError as UsageError,
         ValueRefused as ValueRefused,
         WiringError as WiringError,
@@ -217,7 +218,6 @@ if TYPE_CHECKING:
         Loop as Loop,
         Port as Port,
         Task as Task,
-        as_task as as_task,
         flow_input as flow_input,
         flow_output as flow_output,
     )

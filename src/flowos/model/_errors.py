@@ -18,6 +18,7 @@ FlowosError
  +- LaunchFailed       a process could not be started
  +- EnvironmentRefused an image or runtime cannot be used here: missing, damaged, not allowed
  +- UsageError         a command was called wrongly: one clear line, exit code 2
+ +- UnknownName        nothing is called as was said, or several are: exit code 2 of most commands
  +- StoreError         results could not be stored or read
  +- FeedError          training data cannot be read or stored: no folder, no samples, no such cache
  |   +- SampleError    one sample is missing, unreadable, truncated or cannot be decoded
@@ -221,12 +222,24 @@ class UsageError(FlowosError):
     """A command was called wrongly."""
 
 
+class UnknownName(FlowosError):  # noqa: N818
+    """A run, image, slice or the like was named that there is not, or several fit its beginning."""
+
+
 class StoreError(FlowosError):
     """Results could not be stored or read."""
 
 
 class NoStoreError(StoreError):
     """A store that was named is not there."""
+
+
+class UnknownRecord(StoreError, UnknownName):  # noqa: N818
+    """No run, process, slice or task that is kept or runs has this name, or several have."""
+
+
+class UnknownImage(EnvironmentRefused, UnknownName):
+    """No image or kernel of the library has this name, or several have."""
 
 
 class MeasureError(FlowosError):

@@ -39,8 +39,7 @@ class Needs:
 
     cores: default 1. Commands and worker processes with an explicit number get as many CPUs of
         their own (`binds`); others count as one and may use idle CPUs.
-    alone: no other task of this program's slices runs on the node meanwhile. What `fo.measure`
-        runs is not counted: it sees what disturbs it, and says so.
+    alone: no other task of this program's slices runs on the node meanwhile, and no `fo.measure`.
     remaining_seconds: it begins only while its nodes are held for so long yet; where they are not,
         its run ends with SliceRefused. Without an end of what is held there is always enough.
     nodes: of the slice, over which the ranks are spread evenly; by default as few as have the cores

@@ -9,7 +9,7 @@ way, and no other one begins.
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from flowos.engine import NEVER, utc
 from flowos.model import (
@@ -132,14 +132,14 @@ def measured_deployment(  # noqa: PLR0913 - the last ones by keyword
     request: MeasurementRequest,
     wanted: DeploymentRequest,
     *,
-    out: Path,
+    out: Path | None,
     url: str | None,
     seconds: float | None,
     on_progress: OnProgress,
     on_sample: OnSample,
-    check_facts: Callable[[Facts], None],
+    check_facts: Callable[[Facts], None] = lambda _: None,
 ) -> Result:
-    """Hold nodes of the pool once, and measure between them.
+    """Hold nodes of the pool once, and measure between them. Without `out` no report is written.
 
     check_facts: raises for nodes that are not to be measured. Raises as `measured_deployments`.
     """
@@ -155,6 +155,11 @@ def measured_deployment(  # noqa: PLR0913 - the last ones by keyword
             on=on,
             check_facts=check_facts,
         )
+
+
+def scratch_of(pool: str) -> PurePath:
+    """A folder that all its nodes see, if it has one. Raises UsageError for an unknown pool."""
+    return PurePath(pool_named(pool).shared or "/var/tmp")
 
 
 def _new_id() -> str:

@@ -6,7 +6,16 @@ from pathlib import Path
 
 from flowos.drivers import ToolStep, bitstream_incompatibility, device_driver_named, read_bitstream
 from flowos.engine import HeldDevice, here, owner_words, state_of
-from flowos.model import Argv, Bitstream, DeviceError, DeviceState, Fpga, NodeDevice, did_you_mean
+from flowos.model import (
+    Argv,
+    Bitstream,
+    DeviceError,
+    DeviceState,
+    Fpga,
+    NodeDevice,
+    UsageError,
+    did_you_mean,
+)
 from flowos.operations.settings_file import load_settings
 from flowos.plan import DevicePicture, choose_device
 
@@ -117,7 +126,7 @@ def _named(name: str) -> NodeDevice:
     if name in found:
         return found[name]
     hint = did_you_mean(name, found) or f"; there are {', '.join(found)}"
-    raise DeviceError(f"no device {name!r}{hint}")
+    raise UsageError(f"no device {name!r}{hint}")
 
 
 def _bitstream(file: Path) -> Bitstream:

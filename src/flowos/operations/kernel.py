@@ -9,7 +9,7 @@ from pathlib import Path
 
 from flowos.drivers.images.kernel import UnpackedKernel, cpio, read_kernel_package
 from flowos.engine import here
-from flowos.model import EnvironmentRefused, LinuxKernel, UsageError, to_plain
+from flowos.model import EnvironmentRefused, LinuxKernel, UnknownImage, UsageError, to_plain
 from flowos.operations._files import put_folder
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
@@ -63,7 +63,7 @@ def kernel_named(name: str) -> LinuxKernel:
     found = {kernel.name: kernel for kernel in kernels()}
     if name not in found:
         known = ", ".join(found) or "none"
-        raise EnvironmentRefused(f"no kernel {name!r}; known are {known}")
+        raise UnknownImage(f"no kernel {name!r}; known are {known}")
     return found[name]
 
 

@@ -1,44 +1,68 @@
-"""`fo.measure`: this machine, or commands of the person, from a program or a notebook."""
+"""`fo.measure`: this machine, nodes of a pool, or commands, from a program or a notebook."""
 
 import math
 import shlex
 from collections.abc import Sequence
+from functools import partial
 from os import PathLike
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import get_args
 
 from flowos.model import Effort, MeasurementRequest, OnProgress, Progress, UsageError, brief_repr
-from flowos.operations.measure import Result, measured
+from flowos.operations.deployments import (
+    MIN_NODES,
+    DeploymentRequest,
+    measured_deployment,
+    scratch_of,
+)
+from flowos.operations.measure import Result, measured, refuse_in_a_task
+
+_SCRATCH = PurePath("/var/tmp")
+"""Left away: a pool then has its shared folder for that."""
 
 
-def measure(
+def measure(  # noqa: PLR0913 - options, each by keyword
     *probes: str,
     commands: Sequence[str | Sequence[str]] = (),
     env: Sequence[str] = (),
     effort: Effort = "quick",
     seconds: float | None = None,
-    scratch: str | PathLike[str] = "/var/tmp",
+    scratch: str | PathLike[str] = _SCRATCH,
     out: str | PathLike[str] | None = None,
     on_progress: OnProgress | None = None,
+    pool: str | None = None,
+    nodes: int | None = None,
 ) -> Result:
-    """Measure what this machine can do, or what commands take; a notebook shows the report.
+    """Measure this machine, or between nodes of a pool, or commands; a notebook shows the report.
 
     probes: what is measured, such as "stream" and "gemm": see `flowos measure --help`; none: all.
     commands: instead, texts or lists of words; the others are compared with the first. env: side by
     side in these environments, the base first; one alone is compared with "bare".
     effort: "quick" (a minute), "normal" or "full". seconds: how long measuring may take.
-    scratch: a folder on the storage to be measured. out: a folder for the report's files.
-    on_progress: is called with what is being done. Samples are kept in the store, as those of
-    `flowos measure`: `result.notes` say where that failed.
-    Raises UsageError for an unknown probe or command, EnvironmentRefused for an unknown image.
+    scratch: a folder on the storage to be measured; of a pool its shared folder by default. out: a
+    folder for the report's files. on_progress: is called with what is being done. pool: of
+    flowos.toml, whose nodes are held meanwhile; nodes: how many of it, 2 by default.
+    It has the nodes for itself, as `Needs(alone=True)`: it waits until tasks of this program's
+    slices have ended there, for as long as it may measure at most, and others wait for it.
+    Samples are kept in the store: `result.notes` say where that failed, `result.lost` that nodes
+    were lost. Raises UsageError for an unknown probe, command or pool, and in a task of a slice;
+    EnvironmentRefused for an unknown image; SliceRefused without nodes, or if tasks do not end.
 
     >>> result = fo.measure(commands=["sleep 0.01", "sleep 0.02"])
     >>> [verdict.other for verdict in result.report.verdicts]
     ['sleep 0.02']
-    >>> "sleep 0.02" in str(result)
-    True
+    >>> try:
+    ...     fo.measure("mpi", pool="local", nodes=2)
+    ... except fo.FlowosError as error:
+    ...     print(error)
+    pool local: 2 nodes asked for, it has 1
     """
-    return measured(
+    refuse_in_a_task()
+    wanted = _deployment(pool, nodes, commands, env)
+    if wanted is not None and scratch is _SCRATCH:
+        scratch = scratch_of(wanted.pool)
+    take = measured if wanted is None else partial(measured_deployment, wanted=wanted)
+    return take(
         _request(probes, commands, env, effort, scratch),
         out=None if out is None else Path(out),
         url=None,
@@ -46,6 +70,26 @@ def measure(
         on_progress=_called(on_progress),
         on_sample=lambda _: None,
     )
+
+
+def _deployment(
+    pool: object, nodes: object, commands: object, env: object
+) -> DeploymentRequest | None:
+    """What is asked of a pool; None without one."""
+    if pool is None:
+        if nodes is not None:
+            raise UsageError("measure: nodes is asked of a pool: add pool='NAME'")
+        return None
+    if not isinstance(pool, str):
+        raise _refused("pool", pool, "the name of a pool")
+    for name, given in (("commands", commands), ("env", env)):
+        if given:
+            raise UsageError(f"measure: {name}: not with pool, which measures between its nodes")
+    if nodes is None:
+        return DeploymentRequest(pool=pool)
+    if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < MIN_NODES:
+        raise _refused("nodes", nodes, f"a whole number, {MIN_NODES} or more")
+    return DeploymentRequest(pool=pool, nodes=nodes)
 
 
 def _request(

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from flowos import engine
-from flowos.model import Process, StoreError, from_plain
+from flowos.model import Process, StoreError, UnknownRecord, from_plain
 from flowos.operations._process_record import folder, is_running, locked
 from flowos.store import Store, open_store
 
@@ -98,10 +98,10 @@ def process(ref: str) -> Process:
     fit = [each for each in processes().found if each.id.startswith(ref)]
     found = [each for each in fit if each.id == ref] or fit
     if not found:
-        raise StoreError(f"no process {ref!r} is kept: see them with 'flowos ps'")
+        raise UnknownRecord(f"no process {ref!r} is kept: see them with 'flowos ps'")
     if len(found) > 1:
         several = ", ".join(each.id for each in found[:5])
-        raise StoreError(f"process {ref!r} fits {len(found)} ({several}): write more of it")
+        raise UnknownRecord(f"process {ref!r} fits {len(found)} ({several}): write more of it")
     return found[0]
 
 

@@ -23,6 +23,7 @@ from flowos.model import (
     SliceRefused,
     SliceState,
     StoreError,
+    UnknownRecord,
     UsageError,
     did_you_mean,
     from_plain,
@@ -90,17 +91,17 @@ def slice_named(ref: str) -> SliceRecord:
     if not found:
         none = "" if known else ": none is kept"
         hint = did_you_mean(ref, [each.id for each in known]) or f"{none}; see 'flowos slice ls'"
-        raise StoreError(f"no slice {ref!r}{hint}")
+        raise UnknownRecord(f"no slice {ref!r}{hint}")
     if len(found) > 1:
         several = ", ".join(each.id for each in found[:5])
-        raise StoreError(f"slice {ref!r} fits {len(found)} ({several}): write more of it")
+        raise UnknownRecord(f"slice {ref!r} fits {len(found)} ({several}): write more of it")
     return found[0]
 
 
 def refuse_empty(ref: str) -> None:
-    """Raises StoreError for what an unset variable of a script leaves: every id begins with it."""
+    """Raises UnknownRecord for what an unset variable leaves: every id begins with it."""
     if not ref:
-        raise StoreError("slice '': its id is empty: is a variable unset?")
+        raise UnknownRecord("slice '': its id is empty: is a variable unset?")
 
 
 def slices_of(process: str) -> tuple[SliceRecord, ...]:

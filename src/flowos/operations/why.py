@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import NoReturn
 
 from flowos import engine
-from flowos.model import SliceRecord, SliceRefused, StoreError, WaitingTask, did_you_mean
+from flowos.model import (
+    SliceRecord,
+    SliceRefused,
+    UnknownRecord,
+    WaitingTask,
+    did_you_mean,
+)
 from flowos.operations._pool_kinds import kind_of_pool
 from flowos.operations._process_record import folder
 from flowos.operations.processes import is_process, process
@@ -95,7 +101,7 @@ def _refuse(name: str, every: _Tasks, ids: list[str]) -> NoReturn:
     there = {part for tasks in every.values() for task in tasks for part in task.task.split(" .. ")}
     tasks = f"; tasks: {', '.join(sorted(there)) or 'none'}"
     hint = did_you_mean(name, (*there, *ids)) or tasks
-    raise StoreError(f"no slice, program or task {name!r} runs or waits{hint}")
+    raise UnknownRecord(f"no slice, program or task {name!r} runs or waits{hint}")
 
 
 def _fifos() -> list[Path]:

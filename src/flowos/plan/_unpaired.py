@@ -23,6 +23,7 @@ MUCH = 3
 MIN_VALUES = 4
 """With fewer values in either run, a number differs only by more than MUCH margins."""
 
+_ZERO = "0 in both"
 _Key = tuple[Case, str, str]
 """Case, metric, unit."""
 
@@ -81,7 +82,8 @@ def by_probe(
     """One verdict for each probe of either run, from the verdicts on its numbers.
 
     ratio, low and high are geometric means over the numbers that can be compared. The answer is
-    'inconclusive' if no more than half can be compared, or if the probe is in one run only.
+    'inconclusive' if no more than half can be compared, or if the probe is in one run only. What is
+    0 in both runs is equal, and counts for neither half.
     """
     probes = dict.fromkeys(m.case.probe for m in (*base.measurements, *other.measurements))
     return tuple(
@@ -119,7 +121,7 @@ def _judged(
     answer, why = _answer((ratio, low, high), mean, margin, marks, values)
     if low <= 0 and not marks:
         why = f"{base.median:.3g}, then {other.median:.3g} {base.unit}: {why}"
-        answer, why = ("equal", "0 in both") if _are_0(base, other) else (answer, why)
+        answer, why = ("equal", _ZERO) if _are_0(base, other) else (answer, why)
     return Verdict(
         probe=base.case.probe,
         axis="run",
@@ -218,8 +220,11 @@ def _on_the_whole(
 def _whole_answer(
     rows: Sequence[Verdict], judged: Sequence[Verdict], margin: float
 ) -> tuple[Answer, str]:
-    if 2 * len(judged) <= len(rows):
-        return "inconclusive", _unjudged(rows, judged)
+    rest = [v for v in rows if v.why != _ZERO]
+    if rows and not rest:
+        return "equal", _ZERO
+    if 2 * len(judged) <= len(rest):
+        return "inconclusive", _unjudged(rest, judged)
     bound = math.log1p(margin)
     at = math.log(_geometric_mean(judged, lambda v: v.ratio)) / bound
     mean = math.log(_geometric_mean(judged, lambda v: v.mean or v.ratio)) / bound

@@ -20,6 +20,7 @@ from flowos.model import (
     Sample,
     SliceRecord,
     StoreError,
+    UnknownRecord,
     from_plain,
     to_plain,
 )
@@ -79,6 +80,11 @@ class Store:
         """Close the database; closing twice is no error."""
         if os.getpid() == self._pid:  # else it is the parent's
             self._opened.close()
+
+    def check_writable(self) -> None:
+        """Raises StoreError if a run cannot be kept, better now than after it was measured."""
+        with self._writing("keep runs in") as execute:  # SQLite begins to write what is read-only
+            execute("DELETE FROM flowos_runs WHERE id = :none", {"none": ""})
 
     def begin(self, run: Run) -> None:
         """Store a run that starts. Its id must be new."""
@@ -247,12 +253,14 @@ class Store:
 
     def _only(self, found: list[Row], ref: str) -> Row:
         if not found and ref == "last":
-            raise StoreError(f"no run is kept in {self.place} yet: measure first (flowos measure)")
+            raise UnknownRecord(
+                f"no run is kept in {self.place} yet: measure first (flowos measure)"
+            )
         if not ref or not found:
-            raise StoreError(f"no run {ref!r} in {self.place}: see them with 'flowos list'")
+            raise UnknownRecord(f"no run {ref!r} in {self.place}: see them with 'flowos list'")
         if len(found) > 1:
             several = ", ".join(row[0] for row in found[:5])
-            raise StoreError(f"run {ref!r} fits {len(found)} runs ({several}): write more of it")
+            raise UnknownRecord(f"run {ref!r} fits {len(found)} runs ({several}): write more of it")
         return found[0]
 
     @property

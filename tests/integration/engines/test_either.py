@@ -130,6 +130,19 @@ def test_once_chosen_few_runs_are_noted_and_they_go_on_to_be() -> None:
         assert sum(history.begin([X]).noted for _ in range(64)) == 1
 
 
+def test_where_functions_cannot_be_called_another_engine_is_taken_and_the_machine_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("flowos.engine.bodies._native_function._MACHINES", ("none", "other"))
+    said = f"functions are called on none or other, this is {here().architecture()}"
+    x = fo.flow_input("x", VECTOR)
+    with fo.slice(in_c()(x)) as s, pytest.raises(fo.TaskFailed, match=said):
+        s.run(X)
+    with fo.slice(fo.either(in_c(), in_python("twice"))(x), workers="inline") as s:
+        assert listed(s.run(X)) == [(2 * X).tolist()]
+        assert any(said in note for note in s.notes)
+
+
 def test_an_engine_that_is_not_there_is_left_out_with_the_reason() -> None:
     lacking = fo.either(in_python("twice"), replaced_body(in_c(), bodies.missing))
     with fo.slice(fo.flow_output(lacking(fo.flow_input("x", VECTOR)))) as opened:

@@ -1,6 +1,7 @@
 """An object store of S3's kind on this machine, and a way to it on which things go wrong."""
 
 import io
+import json
 import logging
 import re
 import socket
@@ -10,6 +11,7 @@ import threading
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -62,14 +64,53 @@ class ObjectStore:
             answer.read()
 
 
+class WebHdfs:
+    """Files of Hadoop's kind over HTTP, as much as reading takes; fsspec asks by `requests`."""
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                asked = urllib.parse.urlsplit(self.path)
+                said = urllib.parse.parse_qs(asked.query)
+                name = asked.path.rstrip("/").rpartition("/")[2]
+                body = files.get(name, b"")
+                if said["op"] == ["OPEN"]:
+                    start = int(said["offset"][0])
+                    body = body[start : start + int(said["length"][0])]
+                elif said["op"] == ["LISTSTATUS"]:
+                    listed = [status(each) for each in files]
+                    body = json.dumps({"FileStatuses": {"FileStatus": listed}}).encode()
+                else:
+                    body = json.dumps({"FileStatus": status(name)}).encode()
+                self.send_response(200)
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                """Not at all."""
+
+        def status(name: str) -> dict[str, object]:
+            return {"pathSuffix": name, "type": "FILE", "length": len(files[name])}
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = ("127.0.0.1", self._server.server_address[1])
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
 class BadRoad:
     """Passes requests on to a store, one connection each, and lets some of them go wrong.
 
-    What a fate says: "" all is well; "500" or another status instead of the answer; "cut" after
+    What a fate says: "" all is well; "500" or another status instead of the answer, "503 2" with
+    Retry-After of so many seconds; "cut" after
     half of the answer; "short", of half as many bytes as there are; "hang"; or "late", by seconds.
     """
 
-    def __init__(self, store: ObjectStore) -> None:
+    def __init__(self, store: "ObjectStore | WebHdfs") -> None:
         self.fate: Fate = lambda _path, _before: ""
         self.asked: list[str] = []
         self._there = store.address
@@ -110,10 +151,12 @@ class BadRoad:
         if fate == "hang":
             self._ending.wait(120)
             return False
-        if fate.isdigit():
+        status, _, seconds = fate.encode().partition(b" ")
+        if status.isdigit():
             body = b"<Error><Code>Odd</Code></Error>"
+            asks = b"retry-after: %s\r\n" % seconds if seconds else b""
             line.sendall(
-                b"HTTP/1.1 %s Odd\r\ncontent-length: %d\r\n\r\n" % (fate.encode(), len(body))
+                b"HTTP/1.1 %s Odd\r\n%scontent-length: %d\r\n\r\n" % (status, asks, len(body))
             )
             line.sendall(body)
             return True

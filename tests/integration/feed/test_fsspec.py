@@ -1,5 +1,6 @@
 """Files of other protocols: memory and file by fsspec itself, and one that fails on purpose."""
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from json import JSONDecodeError
@@ -16,7 +17,7 @@ import flowos as fo
 from flowos.feeder._remote import open_url
 from flowos.model import FeedError, SampleError
 
-from .object_store import Once, fed, served, tar_of
+from .object_store import BadRoad, Once, WebHdfs, fed, served, tar_of
 
 FILES = {
     f"{kind}/{number:02}.bin": f"{kind}{number}".encode() * 999
@@ -147,6 +148,32 @@ def test_what_fails_three_times_in_passing_is_read_all_the_same(
     put("flaky", "/data", FILES)
     Flaky.failures["03.bin"] = 3
     assert fed(open_url("flaky://data")) == FILES
+
+
+@pytest.mark.parametrize("status", ["429", "503"])
+def test_a_busy_server_is_not_asked_before_the_time_that_it_says(
+    status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLOWOS_FEED_RETRY_SECONDS", "60")
+    asked: list[float] = []
+
+    def fate(path: str, _before: int) -> str:
+        if path.endswith("/b.bin"):
+            asked.append(time.monotonic())
+        return f"{status} 2" if path.endswith("/b.bin") and len(asked) < 3 else ""
+
+    files = {"a.bin": b"a" * 999, "b.bin": b"b" * 999}
+    server = WebHdfs(files)
+    road = BadRoad(server)
+    try:
+        road.fate = fate
+        came = served(open_url(f"webhdfs://{road.url.partition('//')[2]}/data"))
+    finally:
+        road.stop()
+        server.stop()
+    assert (came.pushed, came.failed) == (dict(enumerate(files.values())), {})
+    assert asked[1] - asked[0] >= 2
+    assert asked[2] - asked[1] >= 2
 
 
 def test_what_does_not_pass_in_time_is_told_in_one_line() -> None:

@@ -89,6 +89,26 @@ def test_a_pipe_in_place_of_a_file_is_not_waited_for(
     assert "100 of 100" in flowos("feed", "warm", str(data), "--cache", str(cache)).stdout
 
 
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")])
+@pytest.mark.parametrize("name", ["index", "slots", "1.seg"])
+def test_what_is_no_file_among_those_of_a_cache_is_not_waited_for(
+    flowos: Flowos, data: Path, cache: Path, name: str, make: Callable[[Path], None]
+) -> None:
+    odd = warmed(flowos, data, cache) / "samples" / name
+    odd.unlink()
+    make(odd)
+    at = ("--cache", str(cache))
+    shown = flowos("feed", "ls", *at).stdout
+    assert ("damaged" in shown) is (name == "index")
+    refused = name == "slots" or (name, make) == ("index", os.mkdir)
+    for words in (("verify",), ("warm", str(data))):
+        done = flowos("feed", *words, *at, codes=(0, 1))
+        assert done.stderr.count("\n") <= 1
+        if words[0] == "warm":
+            assert (done.returncode == 1, "remove it" in done.stderr) == (refused, refused)
+            assert refused or "100 of 100" in done.stdout
+
+
 def test_what_a_source_is_called_breaks_no_row(
     flowos: Flowos, data: Path, cache: Path, tmp_path: Path
 ) -> None:

@@ -84,7 +84,7 @@ def test_a_file_outside_of_the_library_is_verified_by_its_path(
     [
         (("image",), 2, "COMMAND"),
         (("image", "find", "x"), 2, "there is no command 'find'"),
-        (("image", "verify", "none"), 1, "flowos image: no image is called 'none'"),
+        (("image", "verify", "none"), 2, "flowos image: no image is called 'none'"),
         (("image", "import", "/etc/passwd"), 1, "/etc/passwd is no archive and no image"),
         (("image", "import", "docker://"), 2, "expected docker://HOST/NAME"),
         (("image", "import", "docker://", "--dry-run"), 2, "expected docker://HOST/NAME"),

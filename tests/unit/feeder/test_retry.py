@@ -1,14 +1,18 @@
 """How long is waited before a source is tried again."""
 
+import email.utils
 import logging
 import random
 import threading
+import time
 from collections.abc import Callable
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
 from flowos.feeder._retry import Retry, _pause_after
+from flowos.feeder._retry_after import LONGEST_SECONDS, asked_pause
 
 
 @pytest.fixture(autouse=True)
@@ -84,3 +88,60 @@ def test_a_call_that_went_well_for_long_is_tried_again(clock: Clock) -> None:
     tried(clock.call(4000, 0))
     assert clock.calls > 3
     assert 4035 <= clock.now - 1000 <= 4036
+
+
+class BusyError(OSError):
+    """As of the packages that read over HTTP."""
+
+    def __init__(self, **headers: str) -> None:
+        super().__init__("503")
+        named = {name.replace("_", "-"): said for name, said in headers.items()}
+        self.response = SimpleNamespace(status_code=503, headers=named)
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [
+        ("7", 7.0),
+        (" 0 ", 0.0),
+        ("99999999999999999999", LONGEST_SECONDS),
+        ("-5", 0.0),
+        ("soon", 0.0),
+        ("", 0.0),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
+        ("Wed, 21 Oct 9999 07:28:00 GMT", LONGEST_SECONDS),
+    ],
+)
+def test_what_a_server_asks_for_is_read_up_to_a_limit(said: str, seconds: float) -> None:
+    assert asked_pause(BusyError(Retry_After=said)) == seconds
+    assert asked_pause(BusyError()) == asked_pause(OSError("no answer")) == 0.0
+
+
+def test_a_date_is_so_many_seconds_from_now() -> None:
+    said = email.utils.formatdate(time.time() + 60, usegmt=True)
+    assert 50 < asked_pause(BusyError(retry_after=said)) <= 60
+
+
+def test_no_call_is_made_before_the_server_asks_for_it(clock: Clock) -> None:
+    calls: list[float] = []
+
+    def call() -> float:
+        calls.append(clock.now)
+        if len(calls) < 3:
+            raise BusyError(Retry_After="20")
+        return clock.now
+
+    assert Retry("hf://d")._again(call, lambda _: 70.0, lambda: False) == calls[-1]
+    assert all(20 <= later - earlier < 21 for earlier, later in pairwise(calls))
+
+
+def test_a_server_that_asks_for_more_than_there_is_left_gets_one_last_call(clock: Clock) -> None:
+    calls: list[float] = []
+
+    def call() -> None:
+        calls.append(clock.now)
+        raise BusyError(Retry_After="3600")
+
+    with pytest.raises(BusyError):
+        Retry("hf://d")._again(call, lambda _: 70.0, lambda: False)
+    assert calls == [1000.0, pytest.approx(1070.0, abs=0.3)]

@@ -171,6 +171,16 @@ def test_where_a_number_was_0_the_medians_are_told_and_0_in_both_is_equal() -> N
     assert (same.answer, same.why) == ("equal", "0 in both")
 
 
+def test_what_is_0_in_both_is_equal_and_keeps_no_other_number_from_being_judged() -> None:
+    zeros = [
+        replace(RATE, median=0.0, low=0.0, high=0.0, metric=f"failures {at}") for at in range(3)
+    ]
+    alike = whole(of("a", *zeros), of("b", *zeros))
+    assert (alike.answer, alike.why) == ("equal", "0 in both")
+    with_one = whole(of("a", RATE, *zeros), of("b", RATE, *zeros))
+    assert (with_one.answer, with_one.why) == ("equal", "0 slower, 1 equal, 0 faster of 1")
+
+
 def test_what_only_one_run_has_is_told() -> None:
     found = by_probe((), of("a", RATE), of("b", TIME), margin=0.05)
     assert [(v.metric, v.answer, v.why) for v in found] == [

@@ -1,7 +1,6 @@
 """Defines tasks with bodies in C, C++ and Fortran."""
 
 import os
-import platform
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,7 +18,6 @@ from flowos.model import (
 )
 
 _LANGUAGES = ("c", "c++", "fortran")
-_MACHINES = ("x86_64", "aarch64")
 
 
 def cxx(  # noqa: PLR0913 - options of a task, all by keyword
@@ -75,12 +73,8 @@ def cxx(  # noqa: PLR0913 - options of a task, all by keyword
 
 
 def check_callable(where: str, count: int) -> None:
-    """Raises WiringError if a function cannot be called here, or not with so many arguments."""
+    """Raises WiringError if a function cannot be called with so many arguments."""
     if count > native_call_arguments:
         raise WiringError(
             f"{where}: {count} arguments, at most {native_call_arguments} can be passed"
-        )
-    if platform.machine() not in _MACHINES:
-        raise WiringError(
-            f"{where}: functions are called on {counted(_MACHINES)}, this is {platform.machine()}"
         )

@@ -1,6 +1,7 @@
 """A function of a compiled library, called with the values of a task."""
 
 import ctypes
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,14 @@ from flowos.engine.bodies._kept import CompileFailed
 from flowos.engine.bodies._prepared import BodyError, PreparedBody
 from flowos.model import (
     Array,
+    EngineMissing,
     Floating,
     NativePorts,
     Place,
     PortIncompatible,
     PortSpec,
     SourceCode,
+    counted,
     dtype_of,
     misses_c_abi,
     shape_of,
@@ -25,6 +28,7 @@ from flowos.model import (
 __flowos_frames__ = True
 _Extent = tuple[int, int]
 """As `native_call` wants one: (input, axis), (input, -1) for its value, (-1, size)."""
+_MACHINES = ("x86_64", "aarch64")
 _libraries: dict[str, ctypes.CDLL] = {}
 
 
@@ -55,7 +59,12 @@ def invoker(
     failed: Callable[[int], None],
 ) -> Callable[..., Any]:
     """Calls the function there. lengths: the integers between its inputs and its outputs, each an
-    extent's name or a number. failed: raises for what it returned, if that is not 0."""
+    extent's name or a number. failed: raises for what it returned, if that is not 0.
+
+    Raises EngineMissing if the ABI of this machine is not known.
+    """
+    if (machine := os.uname().machine) not in _MACHINES:
+        raise EngineMissing(f"functions are called on {counted(_MACHINES)}, this is {machine}")
     firsts = {name: _extent(places[0]) for name, places, _ in ports.extents}
 
     def refuse(values: Sequence[object]) -> None:

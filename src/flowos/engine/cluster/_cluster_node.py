@@ -142,6 +142,15 @@ class ClusterNode:
         gpus: DeviceNumbers = (("gpu", has.gpus),) if has.gpus else ()
         return Resources(has.cpus, has.memory_bytes, (*gpus, *has.devices))
 
+    def architecture(self) -> str:
+        return self.files.processor()[0]
+
+    def processor(self) -> str:
+        return self.files.processor()[1]
+
+    def word_digests(self, argv: Sequence[str], path: str | None) -> tuple[bytes, ...]:
+        return self.files.word_digests(argv, path)
+
     def hold_devices(self, needed: Mapping[str, int]) -> DeviceHold:  # noqa: ARG002
         """Its cluster holds them."""
         return NO_DEVICES

@@ -1,9 +1,12 @@
 """Files of tasks on a node: used where they lie if the node sees them there, else copied.
 
+Its worker also says what a node is and has, as far as kept results depend on it.
+
 SHARED/DIGEST/NAME   a copy of what a task takes, read-only, made once for all nodes of a job
        out-*/NAME    of what a task made, on its way to its own path on this machine
 """
 
+import os
 import shutil
 import tempfile
 import threading
@@ -11,20 +14,31 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flowos.engine._node import Node
-from flowos.engine.cluster.files_there import OTHER, copy_to, mark_of
+from flowos.engine._processor import architecture_and_lines
+from flowos.engine.cluster.files_there import OTHER, copy_to, digests_of, mark_of
 from flowos.engine.environments._shared_copies import SharedCopies
 from flowos.engine.flow._folders import why_of
 from flowos.engine.flow._inside import Surroundings
 from flowos.engine.results._file_digest import copy_file, file_digest
 from flowos.engine.results._value_digest import NoDigest
 from flowos.engine.workers._process_lanes import ProcessLanes
-from flowos.model import LaunchFailed, TaskFailed, flow_input, flow_output, str_, task
+from flowos.model import (
+    LaunchFailed,
+    TaskFailed,
+    WorkerLost,
+    flow_input,
+    flow_output,
+    str_,
+    task,
+)
 from flowos.plan import compile_flow
 
 _KEPT_BITS = 0o555
 _path, _to = flow_input("path", str_), flow_input("to", str_)
 _looks = task(mark_of, name="look at a file")
 _copies = task(copy_to, name="copy a file")
+_digests = task(digests_of, name="digest files of a command")
+_machine = task(architecture_and_lines, name="look at the processor")
 
 
 class StagedFiles:
@@ -98,10 +112,12 @@ class NodeFiles:
 
     def __init__(self, node: Node, staged: StagedFiles) -> None:
         self._node, self._staged = node, staged
-        self._schedule = compile_flow(flow_output(_looks(_path), _copies(_path, _to)), fuse="none")
+        asked = _looks(_path), _copies(_path, _to), _digests(_path, _to), _machine()
+        self._schedule = compile_flow(flow_output(*asked), fuse="none")
         self._lock = threading.Lock()
         self._lanes: ProcessLanes | None = None
         self._seen: dict[tuple[Path, str], bool] = {}
+        self._processor = ""
 
     def stage_in(self, path: Path, others: Sequence["NodeFiles"]) -> Path:
         """See `Node.stage_in`. others: of nodes that have to see it under the same name."""
@@ -123,6 +139,17 @@ class NodeFiles:
         if there != mark_of(str(path)):
             self._bring(path)
         return path
+
+    def processor(self) -> tuple[str, str]:
+        """The architecture, and what -march=native depends on."""
+        self._processor = self._processor or self._ask(3)
+        architecture, _, lines = self._processor.partition("\n")
+        return architecture, lines
+
+    def word_digests(self, argv: Sequence[str], path: str | None) -> tuple[bytes, ...]:
+        """See `Node.word_digests`."""
+        said = self._ask(2, "\0".join(argv), path or os.defpath) if argv else ""
+        return tuple(map(bytes.fromhex, said.split()))
 
     def close(self) -> None:
         with self._lock:
@@ -163,8 +190,10 @@ class NodeFiles:
         try:
             ((answer,),) = lane.run([stage], [words])
         except LaunchFailed as error:
-            raise TaskFailed(
-                f"node {self._node.name} cannot be asked about {words[0]}: {error}"
+            about = words[0].partition("\0")[0] if words else "its processor"
+            why = self._node.why_unreachable()
+            raise (WorkerLost if why else TaskFailed)(
+                f"node {self._node.name} cannot be asked about {about}: {error}{why}"
             ) from error
         return str(answer)
 

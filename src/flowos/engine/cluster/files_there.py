@@ -4,7 +4,8 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 OTHER = "other"
@@ -48,6 +49,25 @@ def _entries(folder: Path) -> Iterator[bytes]:
             yield b"end\0"
         else:
             yield b"file %b %b\0" % (name, _mark(about).encode())
+
+
+def files_of(argv: Sequence[str], path: str | None) -> Iterator[str]:
+    """A command's program, found in this PATH, and words that are the absolute path of a file."""
+    program = shutil.which(argv[0], path=path) if argv else None
+    for word in (*([program] if program else []), *argv):
+        if os.path.isabs(word) and os.path.isfile(word):  # noqa: PTH113, PTH117 - texts
+            yield word
+
+
+def digests_of(words: str, path: str) -> str:
+    """Of their contents, with spaces between. words: of the command, with NULs between."""
+    return " ".join(_digest(name, mark_of(name)) for name in files_of(words.split("\0"), path))
+
+
+@lru_cache(1000)
+def _digest(name: str, _: str) -> str:
+    with open(name, "rb") as file:  # noqa: PTH123 - a text
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def copy_to(path: str, to: str) -> str:

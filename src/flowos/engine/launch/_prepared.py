@@ -11,14 +11,15 @@ What is promised, whatever the runtime and the launcher:
 """
 
 import os
-from collections.abc import Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path, PurePath
 from subprocess import DEVNULL, Popen
 from typing import TypedDict, Unpack
 
 from flowos._dataclasses import dataclass
 from flowos.drivers import Launcher, Runtime, launcher_named
+from flowos.engine._starts import starts
 from flowos.engine.launch._capture import Capture, Pipes, Spawn
 from flowos.engine.launch._run_folders import make_memory_folder, remove_run_folder
 from flowos.engine.launch._running import RunningProcess, all_running
@@ -77,6 +78,7 @@ class PreparedLaunch:
 
     def started_by(self, spawn: Spawn, holders: tuple[RunningProcess, ...]) -> RunningProcess:
         """Started so, in the containers that `holders` hold, if there are any."""
+        starts(lambda: self.command_line()[0])
         running = RunningProcess(
             self.launch,
             self.folder,
@@ -199,7 +201,11 @@ def _check_cpus(launch: Launch, have: int) -> None:
 
 
 def _ready_to_spawn(prepared: PreparedLaunch, stdin: Stdin) -> Spawn:
-    from flowos.engine.launch._spawn import start_here, start_there  # not for the foreground
+    from flowos.engine.launch._spawn import (  # not for the foreground
+        on_cpus,
+        start_here,
+        start_there,
+    )
 
     folder = prepared.folder
     if prepared.session.elsewhere and isinstance(stdin, int):
@@ -218,7 +224,7 @@ def _ready_to_spawn(prepared: PreparedLaunch, stdin: Stdin) -> Spawn:
                 given = _stdin(stdin, folder, after)
             out, out_end = _pipe(undo, after)
             err, err_end = _pipe(undo, after)
-            after.enter_context(_on_cpus(prepared.launch.cpus))
+            after.enter_context(on_cpus(prepared.launch.cpus))
             streams = (given, out_end, err_end)
             starter = prepared.session.elsewhere and prepared.session.elsewhere.starter
             if starter:
@@ -349,21 +355,6 @@ def _launchers_variables(prepared: PreparedLaunch) -> dict[str, str]:
     hidden = (*prepared.launcher.env_overridden, *prepared.launcher.env_blocked)
     kept = prepared.launcher.env_kept
     return {n: v for n, v in merged.items() if n in kept or not n.startswith(hidden)}
-
-
-@contextmanager
-def _on_cpus(cpus: Collection[int]) -> Iterator[None]:
-    """What this thread starts meanwhile runs on these, as far as they are still ours."""
-    ours = os.sched_getaffinity(0)
-    usable = ours.intersection(cpus)
-    if not usable:
-        yield
-        return
-    os.sched_setaffinity(0, usable)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, ours)
 
 
 def open_alive(folder: Path) -> int:

@@ -1,6 +1,8 @@
 """Starts the first process of a launch, here or with a stand-in for one elsewhere."""
 
 import os
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from subprocess import DEVNULL, Popen
 
@@ -47,3 +49,18 @@ def start_there(
         return start_here(_STAND_IN, {}, (code, DEVNULL, DEVNULL))
     finally:
         os.close(code)
+
+
+@contextmanager
+def on_cpus(cpus: Collection[int]) -> Iterator[None]:
+    """What this thread starts meanwhile runs on these, as far as they are still ours."""
+    ours = os.sched_getaffinity(0)
+    usable = ours.intersection(cpus)
+    if not usable:
+        yield
+        return
+    os.sched_setaffinity(0, usable)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, ours)

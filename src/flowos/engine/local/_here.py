@@ -93,6 +93,18 @@ class Here:
         held = self._fpgas.numbers() if self._fpgas else ()
         return Resources(tuple(usable_cpus()), memory_bytes(), (*devices, *held))
 
+    def architecture(self) -> str:
+        return os.uname().machine
+
+    def processor(self) -> str:
+        return ""
+
+    def word_digests(self, argv: Sequence[str], path: str | None) -> tuple[bytes, ...]:
+        from flowos.engine.cluster.files_there import files_of
+        from flowos.engine.results._file_digest import file_digest
+
+        return tuple(file_digest(Path(name)) for name in files_of(argv, path))
+
     def hold_devices(self, needed: Mapping[str, int]) -> "DeviceHold":
         from flowos.engine._device_hold import NO_DEVICES
 

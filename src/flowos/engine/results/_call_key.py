@@ -3,24 +3,27 @@
 - its code: see `_code_digest`. A name that stands for another object while the slice is open counts
   anew, and for this slice alone then: its workers may have what was there before. Of a command the
   words of its argv, its variables, and the content of its program and of each word that is the
-  absolute path of a file;
-- the environment: the digest of the image, its variables, the processor's architecture and, for a
-  Python task, the version of Python;
+  absolute path of a file, as the node has them;
+- the environment: the digest of the image, its variables, the node's architecture and, for a
+  Python task, the version of Python; for code that another machine compiles, its processor;
 - the inputs: values by content, files by name and content.
+
+So a slice whose nodes differ takes a result for a node only where one like it computed it. Of ranks
+on several nodes the first one counts.
 
 Not part of it, so that a change goes unseen: what the task reads by other ways (a file by a path
 that is no File port, inherited variables, the clock), the folder of a file, libraries of a
-command's program, and what an installed package imports.
+command's program, what an installed package imports, and the processor of this machine.
 """
 
 import os
-import platform
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from operator import is_
 from pathlib import Path
 
+from flowos.engine._node import Node
+from flowos.engine.flow._inside import Surroundings
 from flowos.engine.results._code_digest import Reads
 from flowos.engine.results._file_digest import digest_if_there, file_digest
 from flowos.engine.results._record import CODE_BYTES
@@ -28,12 +31,14 @@ from flowos.engine.results._value_digest import Digester, NoDigest
 from flowos.model import (
     ChosenEngines,
     Command,
-    Environment,
     File,
     Gang,
     Python,
     SliceRefused,
+    TaskFailed,
     ValueRefused,
+    WorkerLost,
+    engine_of,
     with_files,
 )
 from flowos.plan import Stage, Step
@@ -45,15 +50,16 @@ _INSTEAD = (
 
 
 class CallKey:
-    """Digests calls of one stage, which is one task.
+    """Digests calls of one stage, which is one task. variables: of commands.
 
-    Raises SliceRefused if its code has no stable digest, or reads what has none.
+    Raises SliceRefused if its code has no stable digest, or reads what has none, or the node cannot
+    be asked for what it has; WorkerLost if that is lost.
     """
 
-    def __init__(self, stage: Stage, env: Environment, variables: Mapping[str, str]) -> None:
+    def __init__(self, stage: Stage, around: Surroundings, variables: Mapping[str, str]) -> None:
         (self.step,) = stage.steps
         self._constants = stage.constants
-        self._stage, self._env, self._variables = stage, env, variables
+        self._stage, self._around, self._variables = stage, around, variables
         self._mark = os.urandom(16)
         try:
             self._base, self._watch = self._digested()
@@ -62,13 +68,20 @@ class CallKey:
                 f"slice: results of task {self.step.label!r} cannot be kept: {error}; make it an "
                 f"input, or {_INSTEAD}"
             ) from None
+        except WorkerLost:
+            raise
+        except TaskFailed as error:
+            raise SliceRefused(
+                f"slice: results of task {self.step.label!r} cannot be kept: {error}; cache=False "
+                "leaves the task out"
+            ) from error
         self.code = self._base.digest()[:CODE_BYTES]
 
     def _digested(self) -> tuple[Digester, "_Watch"]:
         base = Digester(classes={})
         base.put(b"flowos", _FORMAT)
-        base.items(b"environment", _environment(self._env, self.step))
-        code = _add_body(base, self.step, self._variables)
+        base.items(b"environment", _environment(self._around, self.step))
+        code = _add_body(base, self.step, self._around.node, self._variables.get("PATH"))
         base.items(b"returns", _returned(self._stage, self.step))
         return base, _Watch(code.reads, code.stores)
 
@@ -122,11 +135,12 @@ class _Watch:
         return all(map(is_, map(dict.get, self._places, self._names), self._values))
 
 
-def _environment(env: Environment, step: Step) -> list[object]:
+def _environment(around: Surroundings, step: Step) -> list[object]:
+    env, node, engine = around.env, around.node, engine_of(step.task.body)
     image = env.image.digest if env.image else "bare"
-    is_command = isinstance(step.task.body, (Command, Gang))
-    python = () if is_command else (sys.implementation.name, *sys.version_info)
-    return [image, env.variables, platform.machine(), python]
+    python = () if engine == "command" else (sys.implementation.name, *sys.version_info)
+    processor = node.processor() if engine == "cpu" else ""
+    return [image, env.variables, node.architecture(), python, *filter(None, [processor])]
 
 
 def _returned(stage: Stage, step: Step) -> list[object]:
@@ -135,8 +149,8 @@ def _returned(stage: Stage, step: Step) -> list[object]:
     return [ports, [step.outputs.index(register) for register in stage.returns]]
 
 
-def _add_body(to: Digester, step: Step, variables: Mapping[str, str]) -> Digester:
-    """Gives what the code was added to."""
+def _add_body(to: Digester, step: Step, node: Node, path: str | None) -> Digester:
+    """Gives what the code was added to. path: PATH of commands."""
     body = step.task.body
     if isinstance(body, Gang):
         to.items(b"gang", (body.mpi, body.mpirun, step.task.needs.ranks))
@@ -151,10 +165,8 @@ def _add_body(to: Digester, step: Step, variables: Mapping[str, str]) -> Digeste
     assert isinstance(body, Command)
     to.items(b"command", (body.argv, body.captures, body.variables, body.inherit))
     words = [word for word in body.argv if isinstance(word, str)]
-    program = words[:1] and shutil.which(words[0], path=variables.get("PATH"))
-    for word in (*([program] if program else []), *words):
-        if os.path.isabs(word) and os.path.isfile(word):  # noqa: PTH113, PTH117 - it is a word
-            to.put(b"file", file_digest(Path(word)))
+    for digest in node.word_digests(words, path):
+        to.put(b"file", digest)
     return to
 
 

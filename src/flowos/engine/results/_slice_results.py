@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from flowos._user_folders import cache_folder
+from flowos.engine._node import Node
 from flowos.engine.flow._inside import Surroundings
 from flowos.engine.flow._sites import SiteFunction
 from flowos.engine.flow._usage import SliceUsage
@@ -67,13 +68,13 @@ class SliceResults:
     ) -> None:
         variables = dict(around.node.variables(around.env))
         kept = {stage.number: stage for stage in schedule.all_stages if _is_kept(stage, journal)}
-        self._keys = {n: CallKey(stage, around.env, variables) for n, stage in kept.items()}
+        self._keys = {n: CallKey(stage, around, variables) for n, stage in kept.items()}
         self._cached = {n for n, stage in kept.items() if stage.steps[0].task.cache}
         self._notes: list[str] = []
         self._not_kept: dict[str, tuple[int, str]] = {}
         self._journal = None if journal is None else Journal(journal)
         for stage in kept.values():
-            self._note_other_code(stage.label, self._keys[stage.number].code)
+            self._note_other_code(stage.label, self._keys[stage.number].code, around.node)
         self._cache = self._open_cache() if self._cached else None
         self._fresh = fresh
         self._usage = usage
@@ -136,12 +137,13 @@ class SliceResults:
             if journal is not None:
                 journal.close()
 
-    def _note_other_code(self, label: str, code: bytes) -> None:
+    def _note_other_code(self, label: str, code: bytes, node: Node) -> None:
+        image = "Python or the image" if node.is_here else f"Python, the image or node {node.name}"
         count = 0 if self._journal is None else self._journal.other_code(label, code)
         if count and self._journal is not None:
             self._notes.append(
-                f"task {label!r} runs again: its code, what that names, Python or the image is "
-                f"another than of its {count} results in {self._journal.name}"
+                f"task {label!r} runs again: its code, what that names, {image} is another than of "
+                f"its {count} results in {self._journal.name}"
             )
 
     def _open_cache(self) -> Journal | None:

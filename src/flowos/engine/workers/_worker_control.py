@@ -10,6 +10,8 @@ from flowos.model._ports import brief_repr
 
 FIRST_WORD = 2
 """Of the page of progress, for rounds."""
+serving = False
+"""Whether this process is a worker."""
 
 
 class WorkerControl:
@@ -96,6 +98,8 @@ class WorkerBinding:
     """On which CPUs tasks run, and variables that say which devices they have."""
 
     def __init__(self) -> None:
+        global serving
+        serving = True
         self._ours = os.sched_getaffinity(0)
         self._before: dict[str, str | None] = {}
 

@@ -14,7 +14,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 
 from flowos.engine import here, locked
-from flowos.model import EnvironmentRefused, Image, StoreError, UsageError, did_you_mean
+from flowos.model import (
+    EnvironmentRefused,
+    Image,
+    StoreError,
+    UnknownImage,
+    UsageError,
+    did_you_mean,
+)
 from flowos.store import default_file, open_store
 
 SUFFIX = ".sqfs"
@@ -101,11 +108,11 @@ def resolve_digest(word: str, by_name: dict[str, str]) -> str:
     if len(fits) == 1:
         return fits[0]
     if fits:
-        raise EnvironmentRefused(f"{word!r:.120} fits {len(fits)} images: write more of the digest")
+        raise UnknownImage(f"{word!r:.120} fits {len(fits)} images: write more of the digest")
     known = did_you_mean(word, by_name) or f"; known are {', '.join(sorted(by_name))}"
     if not by_name:
         known = "; none has a name yet: 'flowos image import' or 'build' makes one"
-    raise EnvironmentRefused(f"no image is called {word!r:.120}{known}")
+    raise UnknownImage(f"no image is called {word!r:.120}{known}")
 
 
 def find(name: str) -> Path:

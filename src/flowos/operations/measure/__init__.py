@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from flowos._lazy import lazily
 
 _PARTS = {
+    "_alone": "refuse_in_a_task",
     "_case_order": "as_planned",
     "_cases": "offered",
     "_next_steps": "with_end with_time_to_tell",
@@ -18,6 +19,9 @@ _PARTS = {
 }
 
 if TYPE_CHECKING:
+    from flowos.operations.measure._alone import (
+        refuse_in_a_task as refuse_in_a_task,
+    )
     from flowos.operations.measure._case_order import (
         as_planned as as_planned,
     )

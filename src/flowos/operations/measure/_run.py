@@ -156,6 +156,11 @@ def _check(request: MeasurementRequest, out: Path | None = None) -> None:
 def _opened(url: str | None, notes: list[str]) -> Store | None:
     try:
         store = open_store(url)
+        try:
+            store.check_writable()
+        except BaseException:
+            store.close()
+            raise
     except StoreError as error:
         notes.append(f"{error}; the results are on the screen and in the report only")
         return None

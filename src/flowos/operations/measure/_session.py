@@ -6,6 +6,7 @@ several each case is compared between them, and rounds of all comparisons altern
 spans the whole time; one that is decided ends, and so does an environment inside it.
 Success: every case was measured in at least one whole round, or has a reason why not; each
 comparison has its verdicts, or says that the time was over.
+While it measures, it has the node for itself, as a task that is to be alone has.
 Failure: an environment that cannot be made ready ends the run before anything is measured; a case
 that fails becomes an `Unmeasured` with the reason, and the others continue.
 A node that is lost: the run ends, with the samples from before.
@@ -31,6 +32,7 @@ from flowos.model import (
     Unmeasured,
     Verdict,
 )
+from flowos.operations.measure._alone import await_tasks, node_alone
 from flowos.operations.measure._own_command import own_command
 from flowos.operations.measure._plan import ComparisonCase, answers_of
 from flowos.operations.measure._prepare import ready_run
@@ -91,8 +93,9 @@ def measure(
     on: what is measured; this machine by default. seconds: the budget, which is used up by
     more rounds; by default that of the effort. Returns the run, with what could not be measured.
     Raises EnvironmentRefused if an environment cannot be made ready, MeasureError if a command of
-    the user fails before it is measured. On Ctrl-C the samples so far
-    are kept; before the first one KeyboardInterrupt is raised.
+    the user fails before it is measured, SliceRefused if tasks of this program run there for longer
+    than the budget. On Ctrl-C the samples so far are kept; before the first one KeyboardInterrupt
+    is raised.
     """
     node = engine.here() if on is None else on.node
     sampler = Sampler(run=run, node=node, keep=keep, on_progress=on_progress)
@@ -103,14 +106,16 @@ def measure(
     budget = budget_seconds(run.request.effort, several) if seconds is None else seconds
     ended_early = ""
     try:
+        await_tasks(node, budget, on_progress)
         with ready_run(run.request, run.facts, node, environments, on_progress) as ready:
             if len(environments) > 1:
                 run = replace(run, environments=tuple(p.entered for p in ready.places))
             session.unmeasured.update(ready.plan.unmeasured)
             sampler.scratch, sampler.spin = ready.scratch, ready.spin
-            sampler.begin(budget)
-            comparisons = tuple(warmed_up(ready.plan, sampler, session.unmeasured))
-            session.measure(list(blocks_of(comparisons, run.id)))
+            with node_alone(node, budget, on_progress):
+                sampler.begin(budget)
+                comparisons = tuple(warmed_up(ready.plan, sampler, session.unmeasured))
+                session.measure(list(blocks_of(comparisons, run.id)))
         ended_early = TIME_WAS_OUT if session.cut else ""
     except (KeyboardInterrupt, Cancelled):
         ended_early = sampler.end_early()

@@ -6,7 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from flowos.engine.cluster.files_there import OTHER, copy_to, mark_of
+from flowos.engine.cluster.files_there import OTHER, copy_to, digests_of, mark_of
+from flowos.engine.results._file_digest import file_digest
+
+
+def test_digests_are_of_the_program_and_of_words_that_are_files_as_they_are_now(
+    tmp_path: Path,
+) -> None:
+    tool, data = tmp_path / "tool", tmp_path / "data"
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    for text in ("one", "three"):
+        data.write_text(text)
+        words = "\0".join(["tool", "data", str(data), str(tmp_path), f"{data}.gone"])
+        found = digests_of(words, str(tmp_path)).split()
+        assert found == [file_digest(each).hex() for each in (tool, data)]
+    assert digests_of("tool", "/none") == ""
+    assert digests_of(str(data), "") == digests_of(f"none\0{data}", "")
 
 
 def test_a_file_that_has_changed_or_is_gone_has_another_mark(tmp_path: Path) -> None:

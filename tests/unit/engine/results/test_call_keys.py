@@ -1,23 +1,62 @@
 """The key of a call: what its results depend on, and nothing else."""
 
+import statistics
 import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import flowos as fo
+from flowos.engine import here
+from flowos.engine._node import Node
+from flowos.engine.flow._inside import Surroundings
 from flowos.engine.results._call_key import CallKey
 from flowos.model import BARE, Environment, Flow, Image, flow_output, gang
-from flowos.plan import compile_flow
+from flowos.plan import Stage, compile_flow
 
 
-def key(task: Any, *values: object, env: Environment = BARE, path: str = "/bin") -> bytes:
+@dataclass
+class Elsewhere:
+    """What another node says of itself, and of files. digests: by word; "path": what it was."""
+
+    machine: str = "x86_64"
+    lines: str = "model: a"
+    digests: dict[str, str] | None = None
+    error: Exception | None = None
+
+    def architecture(self) -> str:
+        if self.error is not None:
+            raise self.error
+        return self.machine
+
+    def processor(self) -> str:
+        return self.lines
+
+    def word_digests(self, argv: Sequence[str], path: str | None) -> tuple[bytes, ...]:
+        known = self.digests or {}
+        return tuple(known[word].encode() for word in (str(path), *argv) if word in known)
+
+
+def stage_key(stage: Stage, path: str = "/bin", **around: Any) -> CallKey:
+    return CallKey(stage, Surroundings(**{"node": here(), **around}), {"PATH": path})
+
+
+def key(
+    task: Any,
+    *values: object,
+    env: Environment = BARE,
+    path: str = "/bin",
+    node: Elsewhere | None = None,
+) -> bytes:
     ports = [fo.flow_input(port.name, port.type) for port in task.inputs]
     made = task(*ports)
     flow = made if isinstance(made, Flow) else flow_output(made)
     (stage,) = compile_flow(flow, fuse="none").stages
-    return CallKey(stage, env, {"PATH": path})(values)
+    at = here() if node is None else cast(Node, node)
+    return stage_key(stage, path, env=env, node=at)(values)
 
 
 def in_image(digest: str, **more: Any) -> Environment:
@@ -83,6 +122,69 @@ def test_the_version_of_python_counts_for_python_alone(monkeypatch: pytest.Monke
     assert key(command) == before[1]
 
 
+def test_keys_of_this_machine_are_what_they_were_so_that_old_results_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the version before nodes were asked wrote them, on a machine of this architecture."""
+    monkeypatch.setattr("sys.version_info", (3, 11, 0, "final", 0))
+    monkeypatch.setattr(type(here()), "architecture", lambda _: "x86_64")
+    tool = tmp_path / "tool"
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    ports = {"iport_nametypes": (("data", fo.any_),), "oport_nametypes": fo.any_}
+    mean = fo.task({**ports, "task_name": "mean", "fun": statistics.mean})
+    command, ranks = fo.command(["tool", "a"]), fo.Needs(ranks=2)
+    inside, path = in_image("a", variables=(("A", "1"),)), str(tmp_path)
+    found = [
+        key(mean, [1, 2]),
+        key(mean, [1, 2], env=inside),
+        key(command, path=path),
+        key(fo.command(["none", "/dev/null"]), env=inside, path=path),
+        key(gang(fo.command(["tool", "a"], needs=ranks), mpi="mpich"), path=path),
+    ]
+    assert [each.hex() for each in found] == [
+        "f4ae284e06d051bf7b82751c8ab18d2a82f91b93bc1f2f9a36bb1727d3cc1225",
+        "60f1d11819c793449a566d7004a8274a658c2cd70a64eaed04a0a0d6df822bc2",
+        "6d18cab5d1f624fd86dd0329436704bf6318858d1f60e61c82842b22b36a7be6",
+        "6e589211eaa87605d8f536ea889a40ca1328757e81cd3c75e4ddce256a586edc",
+        "8415d2b4c9e51e2c48ff47e5833c70189dab713356764a6f0514ed60e0b2d349",
+    ]
+
+
+def test_the_architecture_of_the_node_counts_and_its_name_does_not() -> None:
+    command = fo.command(["none"], stdout="said")
+    for task, values in ((add, (1, 2)), (command, ())):
+        same = Elsewhere(here().architecture())
+        assert key(task, *values, node=same) == key(task, *values)
+        machines = ("x86_64", "aarch64")
+        assert len({key(task, *values, node=Elsewhere(each)) for each in machines}) == 2
+
+
+def test_the_processor_of_another_node_counts_for_code_that_is_compiled_there_alone() -> None:
+    vector = fo.array(fo.float64, ("n",))
+    code = 'extern "C" int f(const double* x, long n, double* y) { return 0; }'
+    compiled = fo.cxx(code, "f", inputs={"x": vector}, outputs={"y": vector})
+    nodes = [Elsewhere(lines=lines) for lines in ("", "model: a", "model: b")]
+    assert len({key(compiled, 1, node=node) for node in nodes}) == 3
+    assert len({key(add, 1, 2, node=node) for node in nodes}) == 1
+    assert len({key(fo.command(["none"]), node=node) for node in nodes}) == 1
+
+
+def test_files_of_a_command_count_as_the_node_has_them() -> None:
+    command = fo.command(["tool", "/etc/passwd"])
+    said = [{}, {"/there": "1"}, {"/there": "2"}, {"/there": "1", "/etc/passwd": "3"}]
+    nodes = [Elsewhere(digests=each) for each in said]
+    assert len({key(command, path="/there", node=node) for node in nodes}) == len(nodes)
+
+
+def test_a_node_that_cannot_be_asked_is_refused_and_a_lost_one_is_lost() -> None:
+    why = r"slice: results of task 'add' cannot be kept: no way; cache=False leaves the task out"
+    with pytest.raises(fo.SliceRefused, match=why):
+        key(add, 1, 2, node=Elsewhere(error=fo.TaskFailed("no way")))
+    with pytest.raises(fo.WorkerLost, match="gone"):
+        key(add, 1, 2, node=Elsewhere(error=fo.WorkerLost("gone")))
+
+
 def test_all_that_makes_a_command_line_counts(tmp_path: Path) -> None:
     tool = tmp_path / "tool"
     tool.write_text("#!/bin/sh\n")
@@ -117,7 +219,7 @@ def test_which_outputs_are_read_counts() -> None:
     first, second = both(x)
     flows = [flow_output(first), flow_output(second), flow_output(first, second)]
     stages = [compile_flow(flow, fuse="none").stages[0] for flow in flows]
-    assert len({CallKey(stage, BARE, {})([1]) for stage in stages}) == 3
+    assert len({stage_key(stage)([1]) for stage in stages}) == 3
 
 
 def test_a_file_that_is_gone_is_refused_by_name(tmp_path: Path) -> None:
@@ -131,7 +233,7 @@ def test_a_file_that_is_gone_is_refused_by_name(tmp_path: Path) -> None:
 
 def call_key(task: Any) -> CallKey:
     (stage,) = compile_flow(flow_output(task(fo.flow_input("x", fo.any_))), fuse="none").stages
-    return CallKey(stage, BARE, {})
+    return stage_key(stage)
 
 
 def own_task(source: str) -> Any:

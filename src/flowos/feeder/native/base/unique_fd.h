@@ -20,6 +20,8 @@ class Descriptor {
   }
 
   int get() const { return fd_; }
+  // Its owner is now the caller.
+  int release() { return std::exchange(fd_, -1); }
   explicit operator bool() const { return fd_ >= 0; }
 
  private:

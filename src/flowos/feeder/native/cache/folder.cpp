@@ -131,8 +131,18 @@ std::vector<std::uint32_t> segments_in(const Folder& folder) {
   return numbers;
 }
 
+Descriptor open_file(const Folder& folder, const std::string& name, int flags) {
+  Descriptor file(
+      ::openat(folder.at.get(), name.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+  struct stat status{};
+  if (!file || (::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode))) return file;
+  file = Descriptor();
+  errno = S_ISDIR(status.st_mode) ? EISDIR : ENXIO;
+  return file;
+}
+
 void remove_file(const Folder& folder, const std::string& name) {
-  const Descriptor file(::openat(folder.at.get(), name.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  const Descriptor file = open_file(folder, name, O_WRONLY);
   if (file && ::ftruncate(file.get(), 0) != 0) errno = 0;  // then the blocks go with the last user
   ::unlinkat(folder.at.get(), name.c_str(), 0);
 }

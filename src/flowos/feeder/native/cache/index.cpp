@@ -48,8 +48,7 @@ std::optional<Identity> identity_of(int file) {
 }
 
 Descriptor open_index(const Folder& folder, bool writable) {
-  return Descriptor(
-      ::openat(folder.at.get(), "index", (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW));
+  return open_file(folder, "index", writable ? O_RDWR : O_RDONLY);
 }
 
 // Where room cannot be reserved it is taken by writing: a page of a mapping that finds none would
@@ -106,6 +105,9 @@ std::unique_ptr<SharedIndex> SharedIndex::make(const Folder& folder, std::uint64
   }
   if (error != 0) {
     ::unlinkat(folder.at.get(), "index.new", 0);
+    if (error == EISDIR) {
+      throw FeedError("cache folder " + folder.path + ": its index is a folder: remove it");
+    }
     throw FeedError("cache folder " + folder.path + " has no room for an index of " +
                     readable(index_bytes(samples)) + ": " + reason(error));
   }

@@ -56,7 +56,7 @@ CacheState Cache::state_of(const std::string& path) {
   const cache::Folder folder = cache::open_folder(path, false);
   CacheState state;
   state.samples = identity_of(folder).samples;
-  const Descriptor file(::openat(folder.at.get(), "index", O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const Descriptor file = cache::open_file(folder, "index", O_RDONLY);
   std::array<char, 40> boot{};
   std::uint32_t slots_used = 0;
   if (::pread(file.get(), boot.data(), boot.size(), offsetof(cache::Header, boot)) < 0 ||

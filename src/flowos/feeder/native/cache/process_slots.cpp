@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/errors.h"
 #include "base/unique_fd.h"
 #include "cache/folder.h"
 #include "cache/layout.h"
@@ -91,18 +92,22 @@ std::unique_ptr<Slots> Slots::open(const Folder& folder) {
   watch_forks_once();
   OpenFiles& all = open_files();
   const std::lock_guard lock(all.mutex);
-  const int file =
-      ::openat(folder.at.get(), "slots", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (file < 0) return nullptr;
+  Descriptor file = open_file(folder, "slots", O_RDWR | O_CREAT);
+  if (!file) {
+    if (errno == ELOOP || errno == EISDIR || errno == ENXIO) {
+      throw FeedError("cache folder " + folder.path + ": its slots are no plain file: remove it");
+    }
+    return nullptr;
+  }
   struct flock any = lock_of(F_WRLCK, kAttaching, 1);
-  if (::fcntl(file, F_OFD_GETLK, &any) != 0) {
+  if (::fcntl(file.get(), F_OFD_GETLK, &any) != 0) {
     const int error = errno;
-    ::close(file);
+    file = Descriptor();
     errno = error;
     return nullptr;
   }
-  all.files.push_back(file);
-  return std::make_unique<Slots>(file);
+  all.files.push_back(file.get());
+  return std::make_unique<Slots>(file.release());
 }
 
 Slots::Slots(int file) : file_(file), forks_(open_files().forks) {
@@ -123,7 +128,7 @@ Slots::~Slots() {
 }
 
 std::uint32_t Slots::count_in(const Folder& folder, std::uint32_t below) {
-  const Descriptor file(::openat(folder.at.get(), "slots", O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const Descriptor file = open_file(folder, "slots", O_RDONLY);
   return file ? count_others(file.get(), std::min(below, kProcesses)) : 0;
 }
 

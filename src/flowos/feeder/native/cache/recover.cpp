@@ -115,8 +115,7 @@ class Recovery {
   }
 
   void settle(Segment& segment, bool continued) {
-    const Descriptor opened(::openat(folder_.at.get(), segment_name(segment.number).c_str(),
-                                     O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    const Descriptor opened = open_file(folder_, segment_name(segment.number), O_RDWR);
     const int file = opened.get();
     if (!continued && segment.tail() != 0 &&
         ::ftruncate(file, static_cast<off_t>(segment.end * kSlotBytes)) == 0) {

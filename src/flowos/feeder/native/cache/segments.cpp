@@ -16,7 +16,6 @@
 #include <optional>
 #include <shared_mutex>
 #include <span>
-#include <string>
 #include <unordered_map>
 #include <utility>
 
@@ -61,8 +60,7 @@ Segments::File Segments::open(std::uint32_t number) {
     const auto found = files_.find(number);
     if (found != files_.end()) return found->second;
   }
-  Descriptor file(::openat(folder_.at.get(), segment_name(number).c_str(),
-                           (writable_ ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW));
+  Descriptor file = open_file(folder_, segment_name(number), writable_ ? O_RDWR : O_RDONLY);
   if (!file) return nullptr;
   auto shared = std::make_shared<const Descriptor>(std::move(file));
   keep_open(number, shared);

@@ -1,0 +1,212 @@
+"""`fo.measure` has its nodes for itself: no task of this program's slices runs there meanwhile."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+import flowos as fo
+from flowos.engine import here
+from flowos.engine.local._processors import usable_cores
+from flowos.model import Progress, UsageError, flow_input
+from tests.waiting import PATIENCE_SECONDS
+
+IN_A_TASK = "measure: called by a task of a slice, which runs meanwhile: call it outside of tasks"
+CORES = usable_cores()
+FAKE = '[pools.two]\nkind = "fake"\nnodes = 2\n'
+
+
+@pytest.fixture(autouse=True)
+def _all_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FLOWOS_CONFIG", str(tmp_path / "flowos.toml"))
+    Path("flowos.toml").write_text(FAKE)
+    yield
+    ledger = here().ledger
+    assert sorted(ledger.idle) == sorted(os.sched_getaffinity(0))[:CORES]
+    assert not ledger.line
+
+
+def in_a_thread(act: Callable[[], object]) -> Callable[[], Any]:
+    """Begin it; the function that is returned waits for what it gives, or raises."""
+    answers: list[object] = []
+
+    def call() -> None:
+        try:
+            answers.append(act())
+        except BaseException as error:
+            answers.append(error)
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+
+    def answer() -> object:
+        thread.join(PATIENCE_SECONDS)
+        assert answers, "it hangs"
+        return answers[0]
+
+    return answer
+
+
+def test_no_task_runs_while_it_measures_and_those_go_on_after_it(tmp_path: Path) -> None:
+    inside, stop = tmp_path / "inside", threading.Event()
+    runs: list[int] = []
+
+    @fo.task(needs=fo.Needs(cores=CORES))
+    def work(x: fo.int64) -> fo.int64:
+        inside.touch()
+        stop.wait(0.02)
+        inside.unlink()
+        return x
+
+    with fo.slice(work(flow_input("x", fo.int64))) as s:
+
+        def repeat() -> int:
+            while not stop.is_set():
+                runs.append(len(s.run(1)))
+            return len(runs)
+
+        answer = in_a_thread(repeat)
+        result = fo.measure(commands=[["sh", "-c", f"sleep 0.01; test ! -e {inside}"]])
+        measured = len(runs)
+        while len(runs) < measured + 2:
+            stop.wait(0.01)
+        stop.set()
+        assert answer() >= measured + 2
+    assert result.failed == ()
+    assert result.report.measurements
+    assert measured > 0
+
+
+def test_two_measurements_of_one_program_follow_one_another(tmp_path: Path) -> None:
+    one = tmp_path / "one"
+    command = ["sh", "-c", f"mkdir {one} && sleep 0.02 && rmdir {one}"]
+    first, second = (in_a_thread(lambda: fo.measure(commands=[command])) for _ in range(2))
+    assert [first().failed, second().failed] == [(), ()]
+
+
+def test_it_waits_for_tasks_as_long_as_it_may_measure_and_names_them() -> None:
+    go_on = threading.Event()
+    seen: list[Progress] = []
+
+    @fo.task
+    def long(x: fo.int64) -> fo.int64:
+        assert go_on.wait(PATIENCE_SECONDS)
+        return x
+
+    with fo.slice(long(flow_input("x", fo.int64))) as s:
+        run = s.submit(1)
+        name = here().name
+        with pytest.raises(fo.SliceRefused) as caught:
+            fo.measure(commands=["true"], seconds=0.3, on_progress=seen.append)
+        assert str(caught.value) == (
+            f"measure: tasks of this program on {name} (long) did not end within 0.3 s: "
+            "measure after that"
+        )
+        go_on.set()
+        assert run.result(PATIENCE_SECONDS) == [1]
+        assert fo.measure(commands=["true"]).report.measurements
+    waits = f"waits for tasks of this program on {name} (long) to end"
+    assert [each.doing for each in seen].count(waits) == 1
+
+
+def test_it_says_that_another_measurement_is_under_way() -> None:
+    ledger = here().ledger
+    grant = ledger.acquire(fo.Needs(alone=True), _Asker())
+    assert grant is not None
+    with pytest.raises(fo.SliceRefused, match="what else this program measures or runs on"):
+        fo.measure(commands=["true"], seconds=0.1)
+    ledger.release(grant)
+
+
+class _Asker:
+    def wake(self) -> None:
+        """It is not asleep."""
+
+
+@pytest.mark.parametrize("workers", ["thread", "inline", "process"])
+@pytest.mark.parametrize("pool", [None, "two"])
+def test_a_task_that_measures_is_refused(
+    workers: Literal["thread", "inline", "process"], pool: str | None
+) -> None:
+    @fo.task
+    def inside(x: fo.int64) -> fo.int64:
+        import flowos as fo
+
+        fo.measure("parallel_io", pool=pool) if pool else fo.measure(commands=["true"])
+        return x
+
+    flow = fo.flow_output(inside(flow_input("x", fo.int64)))
+    with fo.slice(flow, workers=workers) as s, pytest.raises(fo.TaskFailed) as caught:
+        s.run(1)
+    assert IN_A_TASK in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_thread_that_a_task_waits_for_does_not_hang() -> None:
+    @fo.task
+    def asks(word: fo.str_) -> fo.str_:
+        error = in_a_thread(lambda: fo.measure(commands=[word], seconds=0.3))()
+        assert isinstance(error, fo.SliceRefused)
+        raise error
+
+    refused = pytest.raises(fo.TaskFailed, match=r"\(asks\) did not end within 0.3 s")
+    with fo.slice(asks(flow_input("word", fo.str_))) as s, refused:
+        s.run("true")
+
+
+def test_it_measures_between_results_of_a_map() -> None:
+    @fo.task
+    def same(x: fo.int64) -> fo.int64:
+        return x
+
+    with fo.slice(same(flow_input("x", fo.int64))) as s:
+        results = s.map(range(20))
+        assert next(results) == [0]
+        assert fo.measure(commands=["true"]).report.measurements
+        assert list(results) == [[x] for x in range(1, 20)]
+
+
+def test_it_measures_between_nodes_of_a_pool(tmp_path: Path) -> None:
+    result = fo.measure("parallel_io", pool="two", scratch=".")
+    run = result.report.run
+    assert run.deployment is not None
+    assert run.deployment.pool == "two"
+    assert [node.name for node in run.deployment.nodes] == ["two-1", "two-2"]
+    assert (run.request.nodes, run.request.scratch) == (2, tmp_path)
+    assert {dict(m.case.levels)["clients"] for m in result.report.measurements} == {"2"}
+    assert result.lost == ""
+
+
+def test_nodes_that_are_refused_or_lost_are_said() -> None:
+    Path("flowos.toml").write_text(FAKE + 'script = ["refuse quota exceeded", "lose 2 after 0.5"]')
+    with pytest.raises(fo.SliceRefused, match="pool two: quota exceeded"):
+        fo.measure("mpi", pool="two", nodes=2)
+    result = fo.measure("mpi", pool="two", nodes=2, seconds=60, scratch=".")
+    assert result.lost == "node two-2 was lost: the node does not answer"
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind", "says"),
+    [
+        ({"pool": "tow"}, UsageError, "no pool 'tow' in"),
+        ({"pool": "two", "nodes": 3}, fo.SliceRefused, "pool two: 3 nodes asked for, it has 2"),
+        ({"pool": "local"}, fo.SliceRefused, "pool local: 2 nodes asked for, it has 1"),
+    ],
+)
+def test_a_pool_without_these_nodes_is_one_line(
+    asked: dict[str, Any], kind: type[Exception], says: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        fo.measure("mpi", **asked)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_probes_that_are_not_between_nodes_are_refused_before_any_is_held() -> None:
+    Path("flowos.toml").write_text(FAKE + 'script = ["refuse it was asked"]')
+    with pytest.raises(UsageError, match="probe 'stream' does not measure between nodes; mpi"):
+        fo.measure("stream", pool="two")
