@@ -42,7 +42,7 @@ def main(given: str) -> None:
         with HeldSlice(provider_of(pool), Ask(), SliceOptions()) as s:
             (node,) = s._held.nodes
             ours = here().architecture(), processor_lines()
-            sys.stdout.write(f"same {(node.architecture(), node.processor()) == ours}\n")
+            sys.stdout.write(f"same {(node.architecture(), node.compile_target()) == ours}\n")
 
 
 def installs(folder: str, text: str) -> fo.Flow:

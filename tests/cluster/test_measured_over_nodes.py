@@ -7,9 +7,10 @@ import pytest
 import flowos as fo
 from flowos.engine import HeldSlice, Provider, SliceOptions
 from flowos.model import Ask, Exited, Facts
-from flowos.operations.measure._alone import node_alone
+from flowos.operations.measure._alone import Patience, node_alone
 from flowos.operations.measure._environments import bare_on
 from flowos.probes import Program
+from tests.askers import NoAsker
 from tests.contract.test_providers import flow_of
 from tests.waiting import comes
 
@@ -79,19 +80,14 @@ def test_it_waits_for_ranks_on_a_neighbour(
 ) -> None:
     with HeldSlice(provider, Ask(nodes=2), SliceOptions()) as held:
         first, second = held.held.nodes
-        grant = second.ledger.acquire(fo.Needs(), Asker())
+        grant = second.ledger.acquire(fo.Needs(), NoAsker())
         assert grant is not None
         with (
             pytest.raises(fo.SliceRefused, match=r"on n2 did not end within 0\.1 s"),
-            node_alone(first, 0.1, lambda _: None),
+            node_alone(first, Patience(0.1), lambda _: None),
         ):
             pytest.fail("its ranks run there")
         second.ledger.release(grant)
-        with node_alone(first, 0.1, lambda _: None):
+        with node_alone(first, Patience(0.1), lambda _: None):
             assert not first.ledger.idle
             assert not second.ledger.idle
-
-
-class Asker:
-    def wake(self) -> None:
-        """It is not asleep."""

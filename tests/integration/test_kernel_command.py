@@ -51,7 +51,7 @@ def test_a_kernel_is_added_listed_replaced_and_removed(
     assert main(["kernel", "rm", "a"]) == 0
     assert kernels() == ()
     assert main(["kernel", "rm", "a"]) != 0
-    assert "no kernel 'a'; known are none" in capsys.readouterr().err
+    assert "no kernel 'a'; the library has none yet" in capsys.readouterr().err
 
 
 def test_a_dry_run_changes_nothing(package: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,17 +2,24 @@
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 
 import flowos as fo
-from flowos.engine import here
+from flowos.engine import here, in_a_task
+from flowos.engine._alone import _WORKER_MODULES
 from flowos.engine.local._processors import usable_cores
 from flowos.model import Progress, UsageError, flow_input
-from tests.waiting import PATIENCE_SECONDS
+from flowos.operations._scratch import scratch_of
+from flowos.operations.measure._prepare import ready_run
+from tests.askers import NoAsker
+from tests.waiting import PATIENCE_SECONDS, comes
 
 IN_A_TASK = "measure: called by a task of a slice, which runs meanwhile: call it outside of tasks"
 CORES = usable_cores()
@@ -72,13 +79,74 @@ def test_no_task_runs_while_it_measures_and_those_go_on_after_it(tmp_path: Path)
         answer = in_a_thread(repeat)
         result = fo.measure(commands=[["sh", "-c", f"sleep 0.01; test ! -e {inside}"]])
         measured = len(runs)
-        while len(runs) < measured + 2:
-            stop.wait(0.01)
+        assert comes(lambda: len(runs) >= measured + 2)
         stop.set()
         assert answer() >= measured + 2
     assert result.failed == ()
     assert result.report.measurements
     assert measured > 0
+
+
+@pytest.mark.parametrize("way", ["map", "as_completed"])
+def test_a_task_that_waited_for_others_does_not_go_on_while_it_measures(
+    way: str, tmp_path: Path
+) -> None:
+    """Its core is lent meanwhile, and may not be there when it goes on."""
+    inside, began = tmp_path / "inside", threading.Event()
+    inner = fo.slice(fo.flow_output(fo.task(shortly)(flow_input("x", fo.int64))))
+
+    @fo.task
+    def outer(x: fo.int64) -> fo.int64:
+        began.set()
+        if way == "map":
+            list(inner.map([(x,)] * 6))
+        else:
+            list(fo.as_completed([inner.submit(x) for _ in range(6)]))
+        inside.touch()
+        time.sleep(0.3)
+        inside.unlink()
+        return x
+
+    with inner, fo.slice(outer(flow_input("x", fo.int64))) as s:
+        for _ in range(3):
+            run = s.submit(1)
+            assert began.wait(PATIENCE_SECONDS)
+            result = fo.measure(commands=[["sh", "-c", f"sleep 0.01; test ! -e {inside}"]])
+            assert result.failed == ()
+            assert run.result(PATIENCE_SECONDS) == [1]
+            began.clear()
+
+
+def shortly(x: int) -> int:
+    time.sleep(0.1)
+    return x
+
+
+@pytest.mark.parametrize("how", ["thread", "inline"])
+def test_what_it_calls_while_it_measures_cannot_run_a_slice(how: Any) -> None:
+    refused: list[str] = []
+
+    def on_progress(_: Progress) -> None:
+        runs: list[Callable[[], Any]] = [
+            lambda: [s.run(1), s.run(1)],
+            lambda: list(s.map([(1,), (2,)])),
+            lambda: s.submit(1).result(),
+            fo.measure,
+        ]
+        for run in runs:
+            try:
+                run()
+            except (fo.SliceRefused, UsageError) as error:
+                refused.append(str(error))
+
+    with fo.slice(fo.task(shortly)(flow_input("x", fo.int64)), workers=how) as s:
+        result = fo.measure(commands=["true"], seconds=1, on_progress=on_progress)
+        assert result.report.measurements
+        assert s.run(1) == [1]
+    assert set(refused) == {
+        "slice: nothing runs in on_progress of a measurement: run it after that",
+        "measure: called by on_progress of a measurement: call it after that",
+    }
 
 
 def test_two_measurements_of_one_program_follow_one_another(tmp_path: Path) -> None:
@@ -115,16 +183,44 @@ def test_it_waits_for_tasks_as_long_as_it_may_measure_and_names_them() -> None:
 
 def test_it_says_that_another_measurement_is_under_way() -> None:
     ledger = here().ledger
-    grant = ledger.acquire(fo.Needs(alone=True), _Asker())
+    grant = ledger.acquire(fo.Needs(alone=True), NoAsker())
     assert grant is not None
     with pytest.raises(fo.SliceRefused, match="what else this program measures or runs on"):
         fo.measure(commands=["true"], seconds=0.1)
     ledger.release(grant)
 
 
-class _Asker:
-    def wake(self) -> None:
-        """It is not asleep."""
+def test_both_its_waits_together_take_no_longer_than_it_may_measure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The second one begins with nothing left: it is refused before it is said."""
+    seen: list[str] = []
+    ledger = here().ledger
+    grants = [ledger.acquire(fo.Needs(), NoAsker())]
+
+    def give_back() -> None:
+        grant = grants.pop()
+        assert grant is not None
+        ledger.release(grant)
+        ledger.tell()
+
+    def late(progress: Progress) -> None:
+        if progress.doing.startswith("waits for "):
+            seen.append(progress.doing)
+            time.sleep(0.2)
+            give_back()
+
+    @contextmanager
+    def then_taken(*asked: Any) -> Iterator[Any]:
+        with ready_run(*asked) as ready:
+            grants.append(ledger.acquire(fo.Needs(), NoAsker()))
+            yield ready
+
+    monkeypatch.setattr("flowos.operations.measure._session.ready_run", then_taken)
+    with pytest.raises(fo.SliceRefused, match=r"did not end within 0\.1 s: measure after that"):
+        fo.measure(commands=["true"], seconds=0.1, on_progress=late)
+    give_back()
+    assert len(seen) == 1
 
 
 @pytest.mark.parametrize("workers", ["thread", "inline", "process"])
@@ -144,6 +240,12 @@ def test_a_task_that_measures_is_refused(
         s.run(1)
     assert IN_A_TASK in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", _WORKER_MODULES)
+def test_a_module_of_workers_says_that_this_process_is_none(name: str) -> None:
+    assert import_module(name).is_worker is False
+    assert not in_a_task()
 
 
 def test_a_thread_that_a_task_waits_for_does_not_hang() -> None:
@@ -179,6 +281,16 @@ def test_it_measures_between_nodes_of_a_pool(tmp_path: Path) -> None:
     assert (run.request.nodes, run.request.scratch) == (2, tmp_path)
     assert {dict(m.case.levels)["clients"] for m in result.report.measurements} == {"2"}
     assert result.lost == ""
+
+
+def test_by_default_a_pools_shared_folder_is_measured_and_var_tmp_where_it_has_none() -> None:
+    Path("flowos.toml").write_text(FAKE + '[pools.s]\nkind = "slurm"\nnodes = 2\nshared = "/all"\n')
+    found = [str(scratch_of(pool)) for pool in (None, "two", "s")]
+    assert found == ["/var/tmp", "/var/tmp", "/all"]
+    with pytest.raises(UsageError, match="no pool 'tow' in"):
+        scratch_of("tow")
+    run = fo.measure(commands=["true"], scratch=None).report.run
+    assert str(run.request.scratch) == "/var/tmp"
 
 
 def test_nodes_that_are_refused_or_lost_are_said() -> None:

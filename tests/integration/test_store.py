@@ -298,6 +298,26 @@ def test_text_that_postgresql_cannot_hold_is_a_store_error(url: str) -> None:
         store.begin(a_run("nul\0inside"))
 
 
+def test_who_may_delete_nothing_may_keep_runs(url: str) -> None:
+    def ask(words: str) -> None:
+        subprocess.run([f"{binaries()}/psql", url, "-qc", words], check=True)
+
+    ask("CREATE ROLE bob LOGIN PASSWORD 'bob'")
+    bobs = url.replace(f"ada:{PASSWORD_IN_URL}@", "bob:bob@")
+    with open_store(url) as store:
+        store.begin(a_run())
+    ask("GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO bob")
+    ask("GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO bob")
+    with open_store(bobs) as store:
+        store.check_writable()
+        store.begin(a_run("20261120-two"))
+        store.finish(a_run("20261120-two"))
+        assert store.run("20261120-one") == a_run()
+        ask("REVOKE UPDATE ON flowos_runs FROM bob")
+        with pytest.raises(StoreError, match="cannot keep runs in"):
+            store.check_writable()
+
+
 def test_the_store_shows_itself_without_the_password(url: str) -> None:
     with open_store(url) as store:
         assert "ada:***@" in repr(store)

@@ -82,6 +82,20 @@ def test_quiet_says_at_the_end_that_the_run_was_not_kept_and_why(tmp_path: Path)
     assert why.startswith(f"cannot keep runs in {file}: it cannot be written: ")
 
 
+def test_quiet_says_so_of_commands_that_are_compared_whatever_they_are(tmp_path: Path) -> None:
+    file = tmp_path / "data/x.db"
+    open_store(str(file)).close()
+    words = ("compare", "-q", "--minutes", "0.02", "--store", str(file))
+    commands = ("--command", "true", "--command", "true")
+    done = subprocess.run(
+        [*read_only(file.parent), sys.executable, "-m", "flowos", *words, *commands],
+        capture_output=True,
+        text=True,
+    )
+    (why,) = done.stderr.splitlines()
+    assert why.startswith(f"cannot keep runs in {file}: it cannot be written: ")
+
+
 READER = """
 import sys
 from flowos.store import open_store

@@ -8,6 +8,11 @@ from collections.abc import Callable
 
 import pytest
 
+from flowos.model import DeviceError, EnvironmentRefused, StoreError, UnknownName
+from flowos.operations.devices import reset
+from flowos.operations.environment import environment
+from flowos.operations.processes import process
+
 Flowos = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -27,9 +32,9 @@ Flowos = Callable[..., subprocess.CompletedProcess[str]]
         ("slice show nosuch", "no slice 'nosuch'"),
         ("slice attach nosuch", "no slice 'nosuch'"),
         ("pools nosuch", "no pool 'nosuch' in "),
-        ("doctor --pool nosuch", "slice: no pool 'nosuch' in "),
-        ("notebook --pool nosuch --dry-run", "slice: no pool 'nosuch' in "),
-        ("measure --pool nosuch --dry-run", "slice: no pool 'nosuch' in "),
+        ("doctor --pool nosuch", "no pool 'nosuch' in "),
+        ("notebook --pool nosuch --dry-run", "no pool 'nosuch' in "),
+        ("measure --pool nosuch --dry-run", "no pool 'nosuch' in "),
         ("measure --env nosuch --dry-run", "no image is called 'nosuch'"),
         ("image inspect nosuch", "no image is called 'nosuch'"),
         ("image verify nosuch", "no image is called 'nosuch'"),
@@ -45,3 +50,15 @@ def test_a_name_of_nothing_is_one_line_and_one_code_whatever_the_command(
 ) -> None:
     (line,) = flowos(*words.split(), code=2).stderr.splitlines()
     assert line.startswith(f"flowos {words.split()[0]}: {why}")
+
+
+@pytest.mark.parametrize(
+    ("ask", "kind"),
+    [(reset, DeviceError), (environment, EnvironmentRefused), (process, StoreError)],
+)
+def test_it_is_also_an_error_of_its_kind_in_python(
+    ask: Callable[[str], object], kind: type[Exception]
+) -> None:
+    with pytest.raises(kind) as caught:
+        ask("p-nosuch")
+    assert isinstance(caught.value, UnknownName)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _EXIT_FAILED, _EXIT_USAGE, _EXIT_NOT_WRITTEN = 1, 2, 3
 _EXIT_CLOSED_PIPE = 141
+_MESSAGES = ("-q", "--quiet", "-v", "--verbose")
 
 
 def parser(only: str = "", *, all_options: bool = False) -> "argparse.ArgumentParser":
@@ -36,7 +37,7 @@ def parser(only: str = "", *, all_options: bool = False) -> "argparse.ArgumentPa
         metavar="KEY=VALUE",
         help="a setting for this command, as pools.local.cores=2: see flowos config",
     )
-    top.set_defaults(quiet=False, verbose=False)  # of _messages
+    top.set_defaults(quiet=False, verbose=False)  # of _output
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
     for name in (only,) if only else COMMANDS:
         if only or all_options:
@@ -99,8 +100,8 @@ def _main(words: list[str]) -> tuple[str, int]:
     from flowos.cli._output import OutputFailed, watch_streams
 
     watch_streams()
-    rest = _without_settings(words)
-    with_settings, rest = len(rest) < len(words), _asked(rest)
+    with_settings, rest = _without_settings(words)
+    rest = _asked(rest)
     command = rest[0] if rest and rest[0] in COMMANDS else ""
     name = f"flowos {command}".strip()
     try:
@@ -120,16 +121,29 @@ def _asked(words: list[str]) -> list[str]:
     return [*(words[2:] if words[1:2] == ["help"] else words[1:]), "--help"]
 
 
-def _without_settings(words: list[str]) -> list[str]:
-    """Takes what `--set` before the command says to where it is read: the environment, which a
-    command hands on to what it starts."""
-    while words and (words[0].startswith("--set=") or (words[0] == "--set" and len(words) > 1)):
+def _without_settings(words: list[str]) -> tuple[bool, list[str]]:
+    """Whether there are settings; the command, then its words, and -q or -v from before it.
+
+    Takes what `--set` before the command says to where it is read: the environment, which a command
+    hands on to what it starts.
+    """
+    messages: list[str] = []
+    with_settings = False
+    while words and (words[0] in _MESSAGES or words[0].partition("=")[0] == "--set"):
+        if words[0] in _MESSAGES:
+            messages, words = [*messages, words[0]], words[1:]
+            continue
+        if words == ["--set"]:
+            break
         import os
 
         _, is_one, given = words[0].partition("=")
         given, words = (given, words[1:]) if is_one else (words[1], words[2:])
         os.environ["FLOWOS_SET"] = f"{os.environ.get('FLOWOS_SET', '')}\n{given}".lstrip("\n")
-    return words
+        with_settings = True
+    if not words or words[0] not in COMMANDS:
+        return with_settings, words
+    return with_settings, [words[0], *messages, *words[1:]]
 
 
 def _interrupted(name: str, interrupt: KeyboardInterrupt) -> int:
@@ -170,7 +184,7 @@ def _written(act: "Callable[[], int]") -> int:
 
 def _run(command: str, words: list[str], with_settings: bool) -> int:
     """with_settings: some are given, which are checked though the command may not read them."""
-    from flowos.cli._messages import heed_messages
+    from flowos.cli._output import apply_verbosity
     from flowos.model import FlowosError, UnknownName, UsageError
 
     commands = parser(only=command)
@@ -178,8 +192,8 @@ def _run(command: str, words: list[str], with_settings: bool) -> int:
     if args.command is None:
         commands.print_help()
         return 0
-    heed_messages(args)
     try:
+        apply_verbosity(args)
         _check_current_folder()
         if with_settings:
             from flowos.operations.settings_file import load_settings

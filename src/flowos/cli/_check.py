@@ -5,8 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flowos.cli._messages import note
-from flowos.cli._output import print_folded, print_json
+from flowos.cli._output import note, print_folded, print_json
 from flowos.model import StoreError, UsageError
 
 if TYPE_CHECKING:

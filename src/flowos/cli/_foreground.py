@@ -7,8 +7,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from flowos.cli._environment import add_environment, environment_to_enter
-from flowos.cli._messages import note
-from flowos.cli._output import print_json
+from flowos.cli._output import note, print_json
 from flowos.model import Exited, FlowosError, Killed, Outcome, UsageError
 
 if TYPE_CHECKING:

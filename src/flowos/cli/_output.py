@@ -1,16 +1,19 @@
-"""Standard output and error: what cannot be written to them, and JSON.
+"""Standard output and error: what cannot be written to them, JSON, and notes, which -q leaves out.
 
 A full disk, a file size limit or a closed pipe behind standard output ends a command with a code of
 its own and without a traceback. What standard error does not take is dropped: a message that cannot
 be seen is no reason to lose a result.
 """
 
+import argparse
 import codecs
 import io
 import os
 import sys
 import threading
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from flowos.cli._interrupts import interrupt_main
@@ -204,3 +207,68 @@ def show_plan(planned: list[dict[str, object]], as_json: bool) -> None:
             said = step.get(key, ())
             for line in [said] if isinstance(said, str) else said:  # type: ignore[attr-defined]
                 print(f"    {line}" if key == "commands" else f"    {key}: {line}")
+
+
+_said = argparse.Namespace(quiet=False, verbose=False)
+"""Of the command that runs."""
+
+
+def add_messages(command: argparse.ArgumentParser) -> None:
+    """Every command has both, though some have nothing to leave out or to add: a script may give
+    one to all. Neither has a default: a default of the subcommand would overwrite what was given
+    before it."""
+    group = command.add_mutually_exclusive_group()
+    group.add_argument(
+        "-q",
+        "--quiet",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="no progress and no notes on standard error, only errors",
+    )
+    group.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="say on standard error which programs are started, and each number as it is measured",
+    )
+
+
+def apply_verbosity(args: argparse.Namespace) -> None:
+    """From now on notes and starts are said as these options want it.
+
+    Raises UsageError if both are given, one of them to a group or before the command.
+    """
+    if args.quiet and args.verbose:
+        from flowos.model import UsageError  # which others need not load
+
+        raise UsageError("-v is not allowed with -q")
+    _said.quiet, _said.verbose = args.quiet, args.verbose
+    if args.verbose or "flowos.engine._ask" in sys.modules:
+        from flowos.engine import tell_starts  # which others need not load
+
+        tell_starts(_Starts(args.command) if args.verbose else None)
+
+
+def note(words: object) -> None:
+    """Say what is neither the result nor an error."""
+    if not _said.quiet:
+        print(words, file=sys.stderr)
+
+
+def notes(lines: Iterable[str], *, failed: bool) -> None:
+    """Say them; failed: they say why, so that -q does not leave them out."""
+    for line in lines:
+        print(line, file=sys.stderr) if failed else note(line)
+
+
+class _Starts:
+    def __init__(self, command: str) -> None:
+        self._command = command
+
+    def __call__(self, argv: Sequence[str | Path]) -> None:
+        from shlex import join
+
+        words = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in join(map(str, argv)))
+        away = "\r\x1b[K" if sys.stderr.isatty() else ""  # a line of progress
+        print(f"{away}flowos {self._command}: starts {words}", file=sys.stderr, flush=True)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from flowos.cli._interrupts import how_ended
 from flowos.cli._live import live_of
-from flowos.cli._messages import note, notes
-from flowos.cli._output import print_folded, print_json
+from flowos.cli._output import note, notes, print_folded, print_json
 from flowos.cli._shared import number, positive
 from flowos.model import Baseline, MeasurementRequest, Run, UsageError
 

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from flowos.cli._commands import COMMANDS
-from flowos.cli._messages import add_messages
-from flowos.cli._output import columns
+from flowos.cli._output import add_messages, columns
 
 _MAX_OF_AN_ERROR, _ITS_END = 400, 100
 
 
-class CommandParser(argparse.ArgumentParser):
-    """Says itself what it does not know, in one line: the usage of some commands is twelve."""
+class OneLineParser(argparse.ArgumentParser):
+    """Says what is wrong in one line: the usage of some commands is twelve."""
 
     def error(self, message: str) -> NoReturn:
         if len(message) > _MAX_OF_AN_ERROR:
@@ -21,6 +20,10 @@ class CommandParser(argparse.ArgumentParser):
         message = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
         see = " See" if message.endswith("?") else "; see"
         self.exit(2, f"{self.prog}: error: {message}{see} {self.prog} --help\n")
+
+
+class CommandParser(OneLineParser):
+    """Says itself what it does not know."""
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None

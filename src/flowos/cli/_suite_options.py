@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from flowos.cli._interrupts import how_ended
 from flowos.cli._live import live_of
-from flowos.cli._messages import note, notes
-from flowos.cli._output import print_folded, print_json
+from flowos.cli._output import note, notes, print_folded, print_json
 from flowos.cli._pool_options import LIKE_HERE, nodes_of
 from flowos.model import EnvironmentRefused, MeasurementRequest, UsageError
 from flowos.probes.suites import SUITES

@@ -3,8 +3,7 @@
 import argparse
 from pathlib import Path
 
-from flowos.cli._messages import note
-from flowos.cli._output import print_folded, print_json
+from flowos.cli._output import note, print_folded, print_json
 from flowos.cli._shared import (
     add_json,
     add_store,

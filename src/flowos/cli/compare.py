@@ -1,6 +1,7 @@
 """`flowos compare`: which level of an axis is better, or two runs side by side."""
 
 import argparse
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,8 +16,7 @@ from flowos.cli._commands_of_yours import (
 from flowos.cli._interrupts import how_ended
 from flowos.cli._live import live_of
 from flowos.cli._machines import AXES, compare_many
-from flowos.cli._messages import notes
-from flowos.cli._output import print_folded, print_json, show_plan, text_width
+from flowos.cli._output import note, notes, print_folded, print_json, show_plan, text_width
 from flowos.cli._shared import (
     add_json,
     add_store,
@@ -202,9 +202,12 @@ def _commands(args: argparse.Namespace) -> int:
         print_json({"answer": answer, "exit_code": code, "run": run, "verdicts": verdicts})
     else:
         print_folded(text(result.report, text_width(WIDTH)), end="")
+    # The exit code is the answer, and does not say so.
     notes(result.notes, failed=not (result.kept and (result.files or args.out is None)))
-    notes((f"flowos compare: {why}" for why in result.failed), failed=True)
-    notes((f"written: {file}" for file in result.files[:1]), failed=False)
+    for why in result.failed:
+        print(f"flowos compare: {why}", file=sys.stderr)
+    for file in result.files[:1]:
+        note(f"written: {file}")
     return how_ended()[0] if result.interrupted else EXITS[answer]
 
 
@@ -221,7 +224,8 @@ def _deployments(args: argparse.Namespace, ref: str, margin: dict[str, float]) -
         print_folded(deployments_text(found.runs, found.spreads), end="")
     unwritten = args.out is not None and found.page is None
     notes(found.notes, failed=unwritten)
-    notes([f"written: {found.page}"] if found.page else (), failed=False)
+    if found.page:
+        note(f"written: {found.page}")
     return 2 if unwritten else 0
 
 

@@ -3,8 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from flowos.cli._messages import note
-from flowos.cli._output import print_folded, print_json
+from flowos.cli._output import note, print_folded, print_json
 from flowos.cli._shared import add_json, top_command
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flowos.cli._live import Live
-from flowos.cli._messages import note
-from flowos.cli._output import print_folded, print_json
+from flowos.cli._output import note, print_folded, print_json
 from flowos.cli._shared import add_json, add_store, top_command, with_example
 from flowos.model import UsageError, to_json
 

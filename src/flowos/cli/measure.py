@@ -12,8 +12,7 @@ from flowos.cli._check import baseline_to_check, show_check, wrote_junit
 from flowos.cli._commands_of_yours import add_command, command_after_dashes, seconds_of
 from flowos.cli._interrupts import how_ended
 from flowos.cli._live import live_of
-from flowos.cli._messages import note, notes
-from flowos.cli._output import print_folded, show_plan, text_width
+from flowos.cli._output import note, notes, print_folded, show_plan, text_width
 from flowos.cli._pool_options import (
     LIKE_HERE,
     add_pool,
@@ -248,9 +247,11 @@ def _shown_checked(args: argparse.Namespace, result: "Result", baseline: Baselin
 
 
 def _say_ends(result: "Result") -> None:
-    notes(result.notes, failed=not (result.kept and result.files))
-    notes((f"flowos measure: {why}" for why in result.failed), failed=True)
-    notes((f"written: {file}" for file in result.files[:1]), failed=False)
+    notes(result.notes, failed=_exit_code(result) != 0)
+    for why in result.failed:
+        print(f"flowos measure: {why}", file=sys.stderr)
+    for file in result.files[:1]:
+        note(f"written: {file}")
     if result.interrupted:
         numbers, run = len(result.report.measurements), result.report.run.id
         count = f"{numbers} number was" if numbers == 1 else f"{numbers} numbers were"
@@ -290,9 +291,7 @@ def _request(args: argparse.Namespace) -> MeasurementRequest:
 
 def _scratch(args: argparse.Namespace) -> PurePath:
     """Between nodes one that all of them see. Raises UsageError for an unknown pool."""
-    if args.pool is None:
-        return args.scratch or PurePath("/var/tmp")
-    from flowos.operations.deployments import scratch_of
+    from flowos.operations._scratch import scratch_of
 
     usual = scratch_of(args.pool)
     return args.scratch or usual

@@ -5,8 +5,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from flowos.cli._messages import note
-from flowos.cli._output import finish, print_json
+from flowos.cli._output import finish, note, print_json
 from flowos.cli._shared import add_json, asked_of_pool, positive, top_command
 
 if TYPE_CHECKING:
@@ -86,8 +85,10 @@ def _show(notebook: "Notebook", *, as_json: bool) -> None:
 
 
 def _say_event(event: "HoldEvent") -> None:
-    if event.what in ("waiting", "booting", "lost", "ended"):
+    if event.what in ("waiting", "booting"):
         _say(f"{event.what}: {event.reason}")
+    elif event.what in ("lost", "ended"):
+        print(f"flowos notebook: {event.what}: {event.reason}", file=sys.stderr)
 
 
 def _say(words: str) -> None:

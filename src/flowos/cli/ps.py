@@ -2,9 +2,9 @@
 
 import argparse
 import shlex
+import sys
 from typing import TYPE_CHECKING
 
-from flowos.cli._messages import note
 from flowos.cli._output import print_folded, print_json
 from flowos.cli._shared import add_json, positive, top_command
 
@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
 
     answer = processes(args.limit)
     if answer.note:
-        note(f"flowos ps: {answer.note}")
+        print(f"flowos ps: {answer.note}", file=sys.stderr)
     if args.json:
         print_json(list(answer.found))
         return 0

@@ -3,8 +3,7 @@
 import argparse
 from pathlib import Path
 
-from flowos.cli._messages import note
-from flowos.cli._output import print_json
+from flowos.cli._output import note, print_json
 from flowos.cli._shared import add_json, top_command
 
 _MAX_DAYS = 1e6

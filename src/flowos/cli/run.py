@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from flowos.cli._environment import environment_of
 from flowos.cli._foreground import add_foreground, run_or_show, words_after_dashes
-from flowos.cli._messages import add_messages, heed_messages, note
-from flowos.cli._output import print_json
-from flowos.cli._shared import asked_of_pool, fitting, number, top_command, whole
+from flowos.cli._output import add_messages, apply_verbosity, note, print_json
+from flowos.cli._shared import OneLineParser, asked_of_pool, fitting, number, top_command, whole
 from flowos.model import Ask, TaskFailed, UsageError, to_json
 
 if TYPE_CHECKING:
@@ -130,12 +129,12 @@ def _add_pool_options(command: argparse.ArgumentParser) -> None:
 
 def _with_later_options(args: argparse.Namespace) -> argparse.Namespace:
     """Options may stand behind the flow file and between its inputs too."""
-    after = argparse.ArgumentParser(prog="flowos run FLOW.py", add_help=False)
+    after = OneLineParser(prog="flowos run FLOW.py", add_help=False)
     _add_options(after)
     add_messages(after)
     after.add_argument("inputs", nargs="*", metavar="INPUT=VALUE")
     args = after.parse_intermixed_args(args.words[1:], args)
-    heed_messages(args)
+    apply_verbosity(args)
     return args
 
 
@@ -271,8 +270,11 @@ def _plain(nodes: int | tuple[int, ...] | None) -> int | list[int]:
 
 def _say_event(event: "HoldEvent") -> None:
     node = f"node {event.node}: " if event.node else ""
-    if event.what in ("waiting", "booting", "lost", "ended", "stopped"):
-        _say(f"{node}{event.what}: {event.reason}")
+    words = f"{node}{event.what}: {event.reason}"
+    if event.what in ("waiting", "booting"):
+        _say(words)
+    elif event.what in ("lost", "ended", "stopped"):
+        print(f"flowos run: {words}", file=sys.stderr)
 
 
 def _say(words: str) -> None:

@@ -3,8 +3,7 @@
 import argparse
 import sys
 
-from flowos.cli._messages import note
-from flowos.cli._output import print_json
+from flowos.cli._output import note, print_json
 from flowos.cli._shared import add_json, add_store, top_command
 
 

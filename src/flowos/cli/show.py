@@ -1,10 +1,10 @@
 """`flowos show`: a kept run, a process, or the log of a slice, in the terminal."""
 
 import argparse
+import sys
 from pathlib import Path
 
-from flowos.cli._messages import note
-from flowos.cli._output import print_folded, print_json, text_width
+from flowos.cli._output import note, print_folded, print_json, text_width
 from flowos.cli._shared import add_json, add_run, add_store, top_command
 from flowos.model import UsageError
 
@@ -74,7 +74,7 @@ def _show_log(args: argparse.Namespace) -> int:
             note(f"written: {file}")
     if log.damaged:
         lines = "1 damaged line is" if log.damaged == 1 else f"{log.damaged} damaged lines are"
-        note(f"flowos show: {lines} left out; {log.damage}")
+        print(f"flowos show: {lines} left out; {log.damage}", file=sys.stderr)
     if args.json:
         print_json(log.tasks)
     else:

@@ -1,11 +1,11 @@
 """`flowos slice`: the slices of pools, what they used and cost; free one."""
 
 import argparse
+import sys
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from flowos.cli._messages import note
 from flowos.cli._output import print_folded, print_json
 from flowos.cli._shared import add_json, asked_of_pool, positive, top_command, with_example
 
@@ -97,7 +97,7 @@ def _list(args: argparse.Namespace) -> int:
 
     answer = slices(args.limit)
     if answer.note:
-        note(f"flowos slice: {answer.note}")
+        print(f"flowos slice: {answer.note}", file=sys.stderr)
     if args.json:
         print_json([plain_slice(each) for each in answer.found])
         return 0

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from flowos._lazy import lazily
 
 _PARTS = {
-    "_alone": "alone_on in_a_task",
+    "_ask": "tell_starts",
+    "_alone": "alone_on in_a_task in_on_progress refusing_runs",
     "_clock": "now utc utc_of worked",
     "_flow_slice": "FlowSlice",
     "_folder_room": "FolderRoom SeenRoom room_here room_on_a_node",
@@ -25,7 +26,6 @@ _PARTS = {
     "_ray_slice": "RaySlice",
     "_ready": "Ready",
     "_requests": "RequestHandler RequestListener request",
-    "_starts": "tell_starts",
     "_waiting_tasks": "waiting_tasks",
     "launch._capture": "Capture",
     "launch._detached": "start_detached",
@@ -73,7 +73,12 @@ _PARTS = {
 }
 
 if TYPE_CHECKING:
-    from flowos.engine._alone import alone_on as alone_on, in_a_task as in_a_task
+    from flowos.engine._alone import (
+        alone_on as alone_on,
+        in_a_task as in_a_task,
+        in_on_progress as in_on_progress,
+        refusing_runs as refusing_runs,
+    )
     from flowos.engine._clock import (
         now as now,
         utc as utc,
@@ -148,7 +153,7 @@ if TYPE_CHECKING:
         RequestListener as RequestListener,
         request as request,
     )
-    from flowos.engine._starts import tell_starts as tell_starts
+    from flowos.engine._ask import tell_starts as tell_starts
     from flowos.engine._waiting_tasks import (
         waiting_tasks as waiting_tasks,
     )

@@ -1,20 +1,19 @@
 """One question to a small program of this machine: its answer is read, and it is waited for.
 
 What a person asked for is a Launch (see _launching); this is for tools that say what there is, or
-do one thing at once.
+do one thing at once. A listener gets the words of each program that this process starts.
 """
 
 import os
 import select
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from flowos._dataclasses import dataclass
-from flowos.engine._starts import starts
 
 _KILLED_SECONDS = 2.0
 
@@ -49,7 +48,7 @@ def ask(
     Raises TimeoutError, an OSError too, if it does not end within `seconds`: then it is killed with
     its session.
     """
-    starts(lambda: argv)
+    announce_start(lambda: argv)
     with _memory_file("stdout") as stdout, _memory_file("stderr") as stderr:
         process = subprocess.Popen(
             argv,
@@ -100,3 +99,21 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
         os.killpg(process.pid, signal.SIGKILL)
     with suppress(subprocess.TimeoutExpired):  # a process that hangs in the kernel
         process.wait(_KILLED_SECONDS)
+
+
+OnStart = Callable[[Sequence[str | Path]], None]
+
+_listener: OnStart | None = None
+
+
+def tell_starts(to: OnStart | None) -> None:
+    """From now on it is called before each start, in whatever thread; None: nothing is."""
+    global _listener
+    _listener = to
+
+
+def announce_start(argv: Callable[[], Sequence[str | Path]]) -> None:
+    """A program is started now; its words are asked for only if one listens."""
+    listener = _listener
+    if listener is not None:
+        listener(argv())

@@ -79,7 +79,7 @@ class ChosenExecutor(Executor):
             lone = self._stage_of_sizes[sizes]
         except KeyError:
             lone = None
-        except Exception:  # of a property, or it is no number
+        except Exception:  # a property raised, or nbytes cannot be hashed
             lone = sizes = None
         if lone is None or not turn % NOTED:
             chosen = self._history.begin(values, turn)
@@ -100,12 +100,13 @@ class ChosenExecutor(Executor):
         """For a run that is not noted; kept for others whose values have these sizes."""
         if sizes is not None:
             self._stage_of_sizes.pop(sizes, None)
-        if chosen.noted or self._direct is None:
+        direct = self._direct  # another thread may find that an engine is missing
+        if chosen.noted or direct is None:
             return None
         with self._adding:
             if chosen.engines not in self._stages_of:
                 lone = self._forced(chosen.engines)
-                added = lone and lone._replace(stage=self._direct.added(lone.stage))
+                added = lone and lone._replace(stage=direct.added(lone.stage))
                 self._stages_of[chosen.engines] = added
         found = self._stages_of[chosen.engines]
         if found is not None and sizes is not None:

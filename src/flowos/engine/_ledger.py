@@ -47,12 +47,16 @@ class Asker(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Grant:
-    """What was acquired: cores and devices by their numbers."""
+    """What was acquired: cores and devices by their numbers.
+
+    is_empty: nothing of what is needed, by a task that runs all the same.
+    """
 
     needs: Needs
     cores: tuple[int, ...]
     overtook: "tuple[Claim, ...]"
     devices: DeviceNumbers = ()
+    is_empty: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -84,6 +88,7 @@ class ResourceLedger:
         self.idle = deque(cores)
         self.line: list[Claim] = []
         self._all = len(cores)
+        self._alone = self._empty = 0
         self._lock = threading.Lock()
 
     def widen(self, now: Resources) -> None:
@@ -118,14 +123,18 @@ class ResourceLedger:
             self._devices = {known: self._devices[known] & {*kept[known]} for known in kept}
 
     def acquire(self, needs: Needs, asker: Asker, *, wait: bool = True) -> Grant | None:
-        """What is needed; None if it cannot be had now: then `asker` stands in the line for it."""
+        """What is needed; None if it cannot be had now: then `asker` stands in the line for it.
+
+        Without `wait` only those are before it that are to be alone.
+        """
         with self._lock:
             mine = self._claim(needs, asker) if wait else None
             if mine is None and wait:  # first: a thread that releases after this sees it
                 mine = Claim(asker, needs)
                 self.line.append(mine)
             ahead = tuple(takewhile(lambda c: c is not mine, self.line))
-            if any(map(self._is_next, ahead)) or not self._fits(needs):
+            first = ahead if wait else self._others_alone(asker)
+            if any(map(self._is_next, first)) or not self._fits(needs):
                 return None
             cores = tuple(self._cores(needs))
             if needs.alone and len(cores) < self._many(needs):
@@ -164,8 +173,22 @@ class ResourceLedger:
                 counts.append((what, count, len(free), len(numbers)))
         return next((each for each in counts if each[1] > each[2]), None)
 
+    def is_for_one(self, asker: Asker) -> bool:
+        """Whether one request has the whole node, or one of another asker is the next to get it."""
+        with self._lock:
+            return self._alone > 0 or any(map(self._is_next, self._others_alone(asker)))
+
+    def count_in(self, needs: Needs) -> Grant:
+        """Of a task that runs without what it needs: nothing is alone next to it."""
+        with self._lock:
+            self._empty += 1
+        return Grant(needs, (), (), is_empty=True)
+
     def release(self, grant: Grant) -> None:
         with self._lock:
+            if grant.is_empty:
+                self._empty -= 1
+                return
             for claim in grant.overtook:
                 claim.past.remove(grant)
             self._count(grant.needs, 1)
@@ -186,12 +209,17 @@ class ResourceLedger:
             if asker is not teller:
                 asker.wake()
 
+    def _others_alone(self, asker: Asker) -> list[Claim]:
+        return [c for c in self.line if c.needs.alone and c.asker is not asker]
+
     def _claim(self, needs: Needs, asker: Asker) -> Claim | None:
         return next((c for c in self.line if c.asker is asker and c.needs == needs), None)
 
     def _is_next(self, claim: Claim) -> bool:
         """Whether it could begin if all grants that overtook it were released."""
         needs, past = claim.needs, claim.past
+        if needs.alone and self._empty:
+            return False
         return (
             self._many(needs) <= len(self.idle) + sum(len(g.cores) for g in past)
             and _memory(needs) <= self._memory + sum(_memory(g.needs) for g in past)
@@ -203,7 +231,8 @@ class ResourceLedger:
 
     def _fits(self, needs: Needs) -> bool:
         return (
-            self._many(needs) <= len(self.idle)
+            not (needs.alone and self._empty)
+            and self._many(needs) <= len(self.idle)
             and _memory(needs) <= self._memory
             and all(count <= len(self._devices.get(n, ())) for n, count in _devices(needs))
         )
@@ -235,6 +264,7 @@ class ResourceLedger:
 
     def _count(self, needs: Needs, sign: int) -> None:
         self._memory += sign * _memory(needs)
+        self._alone -= sign * needs.alone
 
 
 @contextmanager

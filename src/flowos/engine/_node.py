@@ -25,7 +25,7 @@ class Node(Protocol):
     """Methods may be called from any thread.
 
     ledger: of what all slices of this process have acquired on the node: two never get the same
-    core, and a task that is to be alone, and a measurement, is alone on the node.
+    core, and a task with `alone`, and a measurement, has the node to itself.
     """
 
     @property
@@ -78,16 +78,16 @@ class Node(Protocol):
         """As uname calls it. Raises TaskFailed if the node cannot be asked."""
         ...
 
-    def processor(self) -> str:
-        """What sets code that is compiled there apart from that of this machine, where it is "".
+    def compile_target(self) -> str:
+        """What -march=native depends on there; "" for this machine.
 
         Raises TaskFailed if the node cannot be asked.
         """
         ...
 
-    def word_digests(self, argv: Sequence[str], path: str | None) -> tuple[bytes, ...]:
+    def command_file_digests(self, argv: Sequence[str], path: str | None) -> tuple[bytes, ...]:
         """Of the contents of a command's program, found in this PATH there, and of each word that
-        is the absolute path of a file there.
+        is the absolute path of a file there. path: None is no PATH, which is `os.defpath`.
 
         Raises OSError for one that cannot be read, TaskFailed if the node cannot be asked.
         """

@@ -111,8 +111,8 @@ class _AllNodes(Here):
         found = {node.architecture() for node in self._cluster.nodes}
         return " ".join(sorted(found)) or super().architecture()
 
-    def processor(self) -> str:
-        return "\n\n".join(sorted({node.processor() for node in self._cluster.nodes}))
+    def compile_target(self) -> str:
+        return "\n\n".join(sorted({node.compile_target() for node in self._cluster.nodes}))
 
     def stage_notes(self) -> tuple[str, ...]:
         found = (note for node in self._cluster.nodes for note in node.stage_notes())

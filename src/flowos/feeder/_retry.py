@@ -75,11 +75,12 @@ class Retry:
                 failed = now if failed is None else failed
                 patience = min(passes(why), self.for_seconds)
                 left = max(began, failed - patience / 2) + patience - now
-                if left <= 0:
+                asked = asked_pause(why)
+                if left <= 0 or asked > left:
                     raise
                 if now - began >= _WARN_AFTER_SECONDS:
                     self._tell(why, now, began)
-                pause = asked_pause(why) + _pause_after(tries)
+                pause = asked + _pause_after(tries)
                 if not self._pause(min(pause, left), is_over):
                     raise
             tries += 1

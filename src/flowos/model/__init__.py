@@ -26,7 +26,8 @@ _PARTS = {
         "Cancelled CloudError DeviceError EngineMissing EnvironmentRefused FeedError FlowosError "
         "LaunchFailed MeasureError NoRetry NoStoreError RoundLimitExceeded SampleError "
         "SettingsError SliceFreed SliceRefused SolveError StoreError TaskFailed TimeLimitExceeded "
-        "UnknownImage UnknownName UnknownRecord UsageError ValueRefused WiringError WorkerLost"
+        "UnknownDevice UnknownImage UnknownName UnknownRecord UsageError ValueRefused WiringError "
+        "WorkerLost"
     ),
     "_extents": "Extents Place PortIncompatible bind_extents",
     "_facts": (
@@ -178,14 +179,13 @@ if TYPE_CHECKING:
         StoreError as StoreError,
         TaskFailed as TaskFailed,
         TimeLimitExceeded as TimeLimitExceeded,
-        UnknownImage as UnknownImage,
-        UnknownName as UnknownName,
-        UnknownRecord as UnknownRecord,
         UsageError as UsageError,
         ValueRefused as ValueRefused,
         WiringError as WiringError,
         WorkerLost as WorkerLost,
     )
+    from flowos.model._errors import UnknownDevice as UnknownDevice, UnknownImage as UnknownImage
+    from flowos.model._errors import UnknownName as UnknownName, UnknownRecord as UnknownRecord
     from flowos.model._extents import (
         Extents as Extents,
         Place as Place,

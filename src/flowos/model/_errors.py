@@ -14,12 +14,15 @@ FlowosError
  +- Cancelled          the run was interrupted
  +- CloudError         machines of a cloud cannot be made or ended
  +- DeviceError        a device cannot be used: in use, gone, of another part, not configured
+ |   +- UnknownDevice  no device has this name; an UnknownName too
  +- SettingsError      flowos.toml cannot be read: file, line and key
  +- LaunchFailed       a process could not be started
  +- EnvironmentRefused an image or runtime cannot be used here: missing, damaged, not allowed
+ |   +- UnknownImage   no image or kernel has this name; an UnknownName too
  +- UsageError         a command was called wrongly: one clear line, exit code 2
  +- UnknownName        nothing is called as was said, or several are: exit code 2 of most commands
  +- StoreError         results could not be stored or read
+ |   +- UnknownRecord  no run, process, slice or task has this name; an UnknownName too
  +- FeedError          training data cannot be read or stored: no folder, no samples, no such cache
  |   +- SampleError    one sample is missing, unreadable, truncated or cannot be decoded
  +- SolveError         a linear system cannot be solved: matrix, b or an option is unsuitable
@@ -240,6 +243,10 @@ class UnknownRecord(StoreError, UnknownName):  # noqa: N818
 
 class UnknownImage(EnvironmentRefused, UnknownName):
     """No image or kernel of the library has this name, or several have."""
+
+
+class UnknownDevice(DeviceError, UnknownName):  # noqa: N818
+    """No device of this machine has this name."""
 
 
 class MeasureError(FlowosError):

@@ -8,6 +8,16 @@ from pathlib import Path, PurePath
 
 from flowos.model import UsageError
 from flowos.operations._files import check_folder
+from flowos.operations.settings import pool_named
+
+USUAL_SCRATCH = PurePath("/var/tmp")
+
+
+def scratch_of(pool: str | None) -> PurePath:
+    """What is measured by default: on this machine, or a folder that all nodes of a pool see, if it
+    has one. Raises UsageError for an unknown pool."""
+    shared = "" if pool is None else pool_named(pool).shared
+    return PurePath(shared) if shared else USUAL_SCRATCH
 
 
 @contextmanager

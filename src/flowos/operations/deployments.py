@@ -9,7 +9,7 @@ way, and no other one begins.
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from flowos.engine import NEVER, utc
 from flowos.model import (
@@ -155,11 +155,6 @@ def measured_deployment(  # noqa: PLR0913 - the last ones by keyword
             on=on,
             check_facts=check_facts,
         )
-
-
-def scratch_of(pool: str) -> PurePath:
-    """A folder that all its nodes see, if it has one. Raises UsageError for an unknown pool."""
-    return PurePath(pool_named(pool).shared or "/var/tmp")
 
 
 def _new_id() -> str:

@@ -13,7 +13,7 @@ from flowos.model import (
     DeviceState,
     Fpga,
     NodeDevice,
-    UsageError,
+    UnknownDevice,
     did_you_mean,
 )
 from flowos.operations.settings_file import load_settings
@@ -126,7 +126,7 @@ def _named(name: str) -> NodeDevice:
     if name in found:
         return found[name]
     hint = did_you_mean(name, found) or f"; there are {', '.join(found)}"
-    raise UsageError(f"no device {name!r}{hint}")
+    raise UnknownDevice(f"no device {name!r}{hint}")
 
 
 def _bitstream(file: Path) -> Bitstream:

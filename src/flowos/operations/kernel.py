@@ -62,8 +62,8 @@ def kernel_named(name: str) -> LinuxKernel:
     """Raises EnvironmentRefused if the library has none of this name."""
     found = {kernel.name: kernel for kernel in kernels()}
     if name not in found:
-        known = ", ".join(found) or "none"
-        raise UnknownImage(f"no kernel {name!r}; known are {known}")
+        known = f"known are {', '.join(found)}" if found else "the library has none yet"
+        raise UnknownImage(f"no kernel {name!r}; {known}")
     return found[name]
 
 

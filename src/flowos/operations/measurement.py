@@ -1,24 +1,18 @@
 """`fo.measure`: this machine, nodes of a pool, or commands, from a program or a notebook."""
 
-import math
 import shlex
 from collections.abc import Sequence
 from functools import partial
 from os import PathLike
-from pathlib import Path, PurePath
+from pathlib import Path
+from threading import TIMEOUT_MAX
 from typing import get_args
 
+from flowos.engine import refusing_runs
 from flowos.model import Effort, MeasurementRequest, OnProgress, Progress, UsageError, brief_repr
-from flowos.operations.deployments import (
-    MIN_NODES,
-    DeploymentRequest,
-    measured_deployment,
-    scratch_of,
-)
+from flowos.operations._scratch import scratch_of
+from flowos.operations.deployments import MIN_NODES, DeploymentRequest, measured_deployment
 from flowos.operations.measure import Result, measured, refuse_in_a_task
-
-_SCRATCH = PurePath("/var/tmp")
-"""Left away: a pool then has its shared folder for that."""
 
 
 def measure(  # noqa: PLR0913 - options, each by keyword
@@ -27,7 +21,7 @@ def measure(  # noqa: PLR0913 - options, each by keyword
     env: Sequence[str] = (),
     effort: Effort = "quick",
     seconds: float | None = None,
-    scratch: str | PathLike[str] = _SCRATCH,
+    scratch: str | PathLike[str] | None = None,
     out: str | PathLike[str] | None = None,
     on_progress: OnProgress | None = None,
     pool: str | None = None,
@@ -39,14 +33,15 @@ def measure(  # noqa: PLR0913 - options, each by keyword
     commands: instead, texts or lists of words; the others are compared with the first. env: side by
     side in these environments, the base first; one alone is compared with "bare".
     effort: "quick" (a minute), "normal" or "full". seconds: how long measuring may take.
-    scratch: a folder on the storage to be measured; of a pool its shared folder by default. out: a
-    folder for the report's files. on_progress: is called with what is being done. pool: of
-    flowos.toml, whose nodes are held meanwhile; nodes: how many of it, 2 by default.
+    scratch: a folder on the storage to be measured; /var/tmp by default, of a pool its shared
+    folder. out: a folder for the report's files. on_progress: is called with what is being done; no
+    slice runs in it. pool: of flowos.toml; nodes: how many of it are held, 2 by default.
     It has the nodes for itself, as `Needs(alone=True)`: it waits until tasks of this program's
     slices have ended there, for as long as it may measure at most, and others wait for it.
     Samples are kept in the store: `result.notes` say where that failed, `result.lost` that nodes
     were lost. Raises UsageError for an unknown probe, command or pool, and in a task of a slice;
-    EnvironmentRefused for an unknown image; SliceRefused without nodes, or if tasks do not end.
+    EnvironmentRefused for an unknown image; SliceRefused if the pool cannot give these nodes, or
+    if tasks do not end.
 
     >>> result = fo.measure(commands=["sleep 0.01", "sleep 0.02"])
     >>> [verdict.other for verdict in result.report.verdicts]
@@ -59,8 +54,8 @@ def measure(  # noqa: PLR0913 - options, each by keyword
     """
     refuse_in_a_task()
     wanted = _deployment(pool, nodes, commands, env)
-    if wanted is not None and scratch is _SCRATCH:
-        scratch = scratch_of(wanted.pool)
+    if scratch is None:
+        scratch = scratch_of(pool)
     take = measured if wanted is None else partial(measured_deployment, wanted=wanted)
     return take(
         _request(probes, commands, env, effort, scratch),
@@ -141,9 +136,9 @@ def _above_0(seconds: object) -> float | None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
         raise _refused("seconds", seconds, "a number above 0")
-    if not 0 < seconds < math.inf:
+    if not 0 < seconds <= TIMEOUT_MAX:
         raise _refused("seconds", seconds, "a number above 0")
-    return seconds
+    return float(seconds)
 
 
 def _refused(name: str, given: object, expected: str) -> UsageError:
@@ -153,7 +148,7 @@ def _refused(name: str, given: object, expected: str) -> UsageError:
 def _called(on_progress: OnProgress | None) -> OnProgress:
     if on_progress is not None and not callable(on_progress):
         raise _refused("on_progress", on_progress, "a function of one value")
-    return on_progress or _quietly
+    return _quietly if on_progress is None else refusing_runs(on_progress)
 
 
 def _quietly(_: Progress) -> None:

@@ -176,7 +176,7 @@ def pool_named(name: str) -> Pool:
     pools = {pool.name: pool for pool in load_settings().pools}
     if name in pools:
         return pools[name]
-    raise UnknownPool(f"slice: {no_pool(name, pools)}")
+    raise UnknownPool(no_pool(name, pools))
 
 
 def no_pool(name: str, pools: Collection[str]) -> str:

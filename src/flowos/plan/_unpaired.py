@@ -23,7 +23,6 @@ MUCH = 3
 MIN_VALUES = 4
 """With fewer values in either run, a number differs only by more than MUCH margins."""
 
-_ZERO = "0 in both"
 _Key = tuple[Case, str, str]
 """Case, metric, unit."""
 
@@ -121,7 +120,7 @@ def _judged(
     answer, why = _answer((ratio, low, high), mean, margin, marks, values)
     if low <= 0 and not marks:
         why = f"{base.median:.3g}, then {other.median:.3g} {base.unit}: {why}"
-        answer, why = ("equal", _ZERO) if _are_0(base, other) else (answer, why)
+        answer, why = ("equal", "0 in both") if _are_0(base, other) else (answer, why)
     return Verdict(
         probe=base.case.probe,
         axis="run",
@@ -220,9 +219,9 @@ def _on_the_whole(
 def _whole_answer(
     rows: Sequence[Verdict], judged: Sequence[Verdict], margin: float
 ) -> tuple[Answer, str]:
-    rest = [v for v in rows if v.why != _ZERO]
+    rest = [v for v in rows if not (v.answer == "equal" and v.low <= 0)]  # without 0 in both
     if rows and not rest:
-        return "equal", _ZERO
+        return "equal", rows[0].why
     if 2 * len(judged) <= len(rest):
         return "inconclusive", _unjudged(rest, judged)
     bound = math.log1p(margin)

@@ -90,9 +90,18 @@ def test_a_pipe_in_place_of_a_file_is_not_waited_for(
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")])
-@pytest.mark.parametrize("name", ["index", "slots", "1.seg"])
+@pytest.mark.parametrize(
+    ("name", "code", "verified"),
+    [("index", 1, "damaged, "), ("slots", 1, "remove it\n"), ("1.seg", 0, "100 samples read, ")],
+)
 def test_what_is_no_file_among_those_of_a_cache_is_not_waited_for(
-    flowos: Flowos, data: Path, cache: Path, name: str, make: Callable[[Path], None]
+    flowos: Flowos,
+    data: Path,
+    cache: Path,
+    name: str,
+    code: int,
+    verified: str,
+    make: Callable[[Path], None],
 ) -> None:
     odd = warmed(flowos, data, cache) / "samples" / name
     odd.unlink()
@@ -101,12 +110,31 @@ def test_what_is_no_file_among_those_of_a_cache_is_not_waited_for(
     shown = flowos("feed", "ls", *at).stdout
     assert ("damaged" in shown) is (name == "index")
     refused = name == "slots" or (name, make) == ("index", os.mkdir)
-    for words in (("verify",), ("warm", str(data))):
-        done = flowos("feed", *words, *at, codes=(0, 1))
-        assert done.stderr.count("\n") <= 1
-        if words[0] == "warm":
-            assert (done.returncode == 1, "remove it" in done.stderr) == (refused, refused)
-            assert refused or "100 of 100" in done.stdout
+    looked = flowos("feed", "verify", *at, code=code)
+    assert verified in looked.stdout + looked.stderr
+    assert looked.stderr.count("\n") == int(name == "slots")
+    warmed_anew = flowos("feed", "warm", str(data), *at, code=int(refused))
+    assert warmed_anew.stderr.count("\n") == int(refused)
+    assert ("remove it" in warmed_anew.stderr) is refused
+    assert refused or "100 of 100" in warmed_anew.stdout
+    assert (f"{odd} is not a regular file" in warmed_anew.stderr) is refused
+
+
+def test_what_is_in_the_way_of_an_index_removes_no_other_data_set(
+    flowos: Flowos, data: Path, cache: Path, tmp_path: Path
+) -> None:
+    index, at = warmed(flowos, data, cache) / "samples" / "index", ("--cache", str(cache))
+    beside = [tmp_path / name for name in ("a", "b")]
+    for folder in beside:
+        folder.mkdir()
+        (folder / "sample.txt").write_text("of another data set")
+        flowos("feed", "warm", str(folder), *at)
+    index.unlink()
+    index.mkdir()
+    assert str(index) in flowos("feed", "warm", str(data), *at, code=1).stderr
+    rows = json.loads(flowos("feed", "ls", *at, "--json").stdout)
+    kept = {row["source"]: row["cached"] for row in rows}
+    assert [kept[str(folder)] for folder in beside] == [1, 1]
 
 
 def test_what_a_source_is_called_breaks_no_row(

@@ -301,3 +301,37 @@ with fo.slice(double(fo.flow_input("x", fo.int64)), journal="journal") as s:
 
     shown = [said("show", line.split()[0]) for line in said("ps").splitlines()]
     assert sorted("  7 results kept from before\n" in each for each in shown) == [False, True]
+
+
+def script(at: Path, says: str) -> Path:
+    at.write_text(f"#!/bin/sh\necho {says}\n")
+    at.chmod(0o755)
+    return at
+
+
+def said_by(command: Any, journal: Path, before: Callable[[], object] = int) -> str:
+    """before: is called once the slice is open."""
+    with fo.slice(command(), journal=journal) as s:
+        before()
+        return str(s.run()[0]).strip()
+
+
+def test_a_program_is_looked_for_in_the_path_of_its_command(tmp_path: Path) -> None:
+    journal, path = tmp_path / "journal", {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    for inherit in (True, False):
+        tool = fo.command(["tool"], stdout="said", variables=path, inherit=inherit)
+        for says in ("one", "two", "one"):
+            script(tmp_path / "tool", says)
+            assert said_by(tool, journal) == says
+
+
+def test_a_program_that_changes_while_a_slice_is_open_is_kept_for_that_slice(
+    tmp_path: Path,
+) -> None:
+    tool, journal = tmp_path / "tool", tmp_path / "journal"
+    command = fo.command([script(tool, "one")], stdout="said")
+    assert said_by(command, journal, lambda: script(tool, "two")) == "two"
+    script(tool, "one")
+    assert said_by(command, journal) == "one"
+    assert said_by(command, journal, lambda: script(tool, "three")) == "three"
+    assert said_by(command, journal) == "three"

@@ -1,6 +1,7 @@
 """Kept results on nodes that are not this machine, which another node of the same kind finds."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -22,6 +23,7 @@ from flowos.engine.local._fake_provider import FakeNode
 from flowos.engine.ray._ray_cluster import RayCluster
 from flowos.model import Ask, Environment, Launch, LaunchFailed, Pairs, Pool
 from tests.integration.flow.kept_tasks import logged
+from tests.waiting import PATIENCE_SECONDS, comes
 
 
 class Elsewhere(Here):
@@ -30,8 +32,8 @@ class Elsewhere(Here):
     is_here = False
     unreachable, starts = "", True
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__("n1")
+    def __init__(self, folder: Path, name: str = "n1") -> None:
+        super().__init__(name)
         self._programs, shared = folder / "bin", folder / "shared"
         self._programs.mkdir(parents=True)
         shared.mkdir()
@@ -59,11 +61,11 @@ class Elsewhere(Here):
     def architecture(self) -> str:
         return self.files.processor()[0]
 
-    def processor(self) -> str:
+    def compile_target(self) -> str:
         return self.files.processor()[1]
 
-    def word_digests(self, argv: Sequence[str], path: str | None) -> tuple[bytes, ...]:
-        return self.files.word_digests(argv, path)
+    def command_file_digests(self, argv: Sequence[str], path: str | None) -> tuple[bytes, ...]:
+        return self.files.command_file_digests(argv, path)
 
 
 @pytest.fixture
@@ -71,6 +73,13 @@ def node(tmp_path: Path) -> Iterator[Elsewhere]:
     node = Elsewhere(tmp_path / "there")
     yield node
     node.files.close()
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[Elsewhere]:
+    other = Elsewhere(tmp_path / "other", "n2")
+    yield other
+    other.files.close()
 
 
 def run(flow: fo.Flow, node: Here, journal: Path, *values: object) -> tuple[object, int]:
@@ -84,13 +93,58 @@ def run(flow: fo.Flow, node: Here, journal: Path, *values: object) -> tuple[obje
 def test_a_node_says_what_it_is_and_reads_its_files(node: Elsewhere, tmp_path: Path) -> None:
     node.install("one")
     assert node.architecture() == here().architecture()
-    assert node.processor() == processor_lines()
+    assert node.compile_target() == processor_lines()
     (data := tmp_path / "data").write_text("data")
     words, path = ["tool", str(data), "word"], dict(node.variables(fo.environment("bare")))["PATH"]
-    assert node.word_digests(words, path) == here().word_digests(words, path)
-    assert len(node.word_digests(words, path)) == 2
-    assert node.word_digests(["sh"], None) == here().word_digests(["sh"], "/bin:/usr/bin")
-    assert node.word_digests([], None) == ()
+    assert node.command_file_digests(words, path) == here().command_file_digests(words, path)
+    assert len(node.command_file_digests(words, path)) == 2
+    shell = here().command_file_digests(["sh"], "/bin:/usr/bin")
+    assert node.command_file_digests(["sh"], None) == shell
+    assert node.command_file_digests([], None) == ()
+
+
+def test_a_node_says_of_files_what_this_machine_would(
+    node: Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.install("one")
+    programs = dict(node.variables(fo.environment("bare")))["PATH"]
+    monkeypatch.setenv("PATH", programs)
+    for asked in (node, here()):
+        assert asked.command_file_digests(["tool"], programs)
+        assert asked.command_file_digests(["tool"], None) == ()
+        assert asked.command_file_digests(["sh"], None)
+        with pytest.raises(OSError, match=r"Input/output error") as found:
+            asked.command_file_digests(["none", "/proc/self/mem"], None)
+        assert not isinstance(found.value, fo.TaskFailed)
+
+
+def test_what_a_lost_neighbour_cannot_be_asked_is_lost_with_that_one(
+    node: Elsewhere, other: Elsewhere, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("one")
+    other.starts, other.unreachable = False, "; node n2 is lost"
+    with pytest.raises(fo.WorkerLost, match=r"n2 cannot be asked .*; node n2 is lost") as found:
+        node.files.stage_in(tmp_path / "file", [other.files])
+    assert found.value.node == "n2"
+
+
+def test_a_node_whose_worker_ends_while_it_is_asked_is_the_one_that_was_lost(
+    other: Elsewhere, tmp_path: Path
+) -> None:
+    with (large := tmp_path / "large").open("wb") as file:
+        file.truncate(1 << 40)
+    assert other.architecture()
+    assert other.files._lanes is not None
+    (lane,) = other.files._lanes.lanes
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(other.command_file_digests, ["none", str(large)], None)
+        assert comes(lambda: not lane.is_ready)
+        other.starts, other.unreachable = False, "; node n2 is lost"
+        assert lane._worker is not None
+        lane._worker.kill()
+        with pytest.raises(fo.WorkerLost, match="node n2 is lost") as found:
+            asked.result(PATIENCE_SECONDS)
+    assert found.value.node == "n2"
 
 
 def test_a_result_is_found_until_the_program_on_the_node_is_another(
@@ -133,7 +187,7 @@ def test_a_node_on_which_nothing_starts_is_refused_unless_it_is_lost(
 def test_all_nodes_of_a_ray_count_for_what_any_of_them_computes() -> None:
     """By the kinds that there are, in any order; as this machine where nothing says of others."""
     one, other = Here("one"), Here("other")
-    other.architecture, other.processor = lambda: "other", lambda: "model: b"  # type: ignore[method-assign]
+    other.architecture, other.compile_target = lambda: "other", lambda: "model: b"  # type: ignore[method-assign]
     ours = here().architecture()
     for nodes, said in (
         ((), (ours, "")),
@@ -142,7 +196,7 @@ def test_all_nodes_of_a_ray_count_for_what_any_of_them_computes() -> None:
         ((other, one, other), (" ".join(sorted((ours, "other"))), "model: b")),
     ):
         ray = _AllNodes(cast(RayCluster, SimpleNamespace(nodes=nodes)))
-        assert (ray.architecture(), ray.processor().strip()) == said
+        assert (ray.architecture(), ray.compile_target().strip()) == said
 
 
 def test_nodes_of_a_slice_take_results_of_their_own_architecture(

@@ -220,6 +220,9 @@ def test_damaged_lines_are_left_out_and_said(tmp_path: Path) -> None:
     assert f"1 damaged line is left out; {log}:3 is no line of a slice's log: " in done.stderr
     assert len(done.stdout.splitlines()) == 2
     assert "1 line of the log could not be read" in (tmp_path / "page").read_text()
+    quiet = show(log, "-q").stderr
+    assert quiet.startswith("flowos show: 1 damaged line is left out; ")
+    assert quiet.count("\n") == 1
 
 
 def test_a_log_of_a_later_version_is_said_to_be_one(tmp_path: Path) -> None:

@@ -1,14 +1,18 @@
 """-q and -v: every command has both, whatever it has to say."""
 
 import argparse
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 
-from flowos.cli import parser
+from flowos.cli import notebook, parser, run
 from flowos.cli._described import options, subparsers
-from flowos.cli._messages import heed_messages, note, notes
-from flowos.engine._starts import starts
+from flowos.cli._output import apply_verbosity, note, notes
+from flowos.engine import HoldEvent, start_detached
+from flowos.engine._ask import announce_start
 
 
 def commands(of: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
@@ -23,7 +27,7 @@ EVERY = {each.prog: each for each in commands(parser(all_options=True))}
 @pytest.fixture(autouse=True)
 def _as_before() -> Iterator[None]:
     yield
-    heed_messages(argparse.Namespace(quiet=False, verbose=False))
+    apply_verbosity(argparse.Namespace(quiet=False, verbose=False))
 
 
 @pytest.mark.parametrize("prog", EVERY)
@@ -59,22 +63,53 @@ def test_both_at_once_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
 def test_quiet_leaves_out_notes_and_keeps_what_says_why(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    heed_messages(parser("list").parse_args(["list", "-q"]))
+    apply_verbosity(parser("list").parse_args(["list", "-q"]))
     note("written: there")
     notes(["made a new store"], failed=False)
     notes(["cannot be kept"], failed=True)
     assert capsys.readouterr().err == "cannot be kept\n"
-    heed_messages(parser("list").parse_args(["list"]))
+    apply_verbosity(parser("list").parse_args(["list"]))
     note("written: there")
     assert capsys.readouterr().err == "written: there\n"
+
+
+@pytest.mark.parametrize(
+    ("say", "shown"),
+    [
+        (run._say_event, ("lost", "ended", "stopped")),
+        (notebook._say_event, ("lost", "ended")),
+    ],
+)
+def test_quiet_leaves_out_that_nodes_are_waited_for_and_keeps_that_they_are_gone(
+    say: Callable[[HoldEvent], None], shown: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said() -> list[str]:
+        for what in get_args(get_type_hints(HoldEvent)["what"]):
+            say(HoldEvent(what=what, reason="so it is", node="n1"))
+        return [line.split(": ")[-2] for line in capsys.readouterr().err.splitlines()]
+
+    assert said() == ["waiting", "booting", *shown]
+    apply_verbosity(parser("list").parse_args(["list", "-q"]))
+    assert said() == list(shown)
 
 
 def test_verbose_says_which_programs_are_started_in_one_line_each_until_another_command(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    heed_messages(parser("list").parse_args(["list", "-v"]))
-    starts(lambda: ("sh", "-c", "echo a\necho \x1b[31m"))
+    apply_verbosity(parser("list").parse_args(["list", "-v"]))
+    announce_start(lambda: ("sh", "-c", "echo a\necho \x1b[31m"))
     assert capsys.readouterr().err == "flowos list: starts sh -c 'echo a\\necho \\x1b[31m'\n"
-    heed_messages(parser("list").parse_args(["list"]))
-    starts(lambda: ("sh",))
+    apply_verbosity(parser("list").parse_args(["list"]))
+    announce_start(lambda: ("sh",))
     assert capsys.readouterr().err == ""
+
+
+def test_verbose_says_which_programs_outlive_this_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    apply_verbosity(parser("cloud").parse_args(["cloud", "sizes", "-v"]))
+    pid = start_detached(("true", "a b"), os.environ, tmp_path / "log")
+    os.waitpid(pid, 0)
+    assert capsys.readouterr().err == "flowos cloud: starts true 'a b'\n"
+    apply_verbosity(parser("list").parse_args(["list"]))
+    announce_start(lambda: pytest.fail("words are asked for where nobody listens"))

@@ -135,13 +135,17 @@ def test_no_call_is_made_before_the_server_asks_for_it(clock: Clock) -> None:
     assert all(20 <= later - earlier < 21 for earlier, later in pairwise(calls))
 
 
-def test_a_server_that_asks_for_more_than_there_is_left_gets_one_last_call(clock: Clock) -> None:
+def test_a_server_that_asks_for_more_than_there_is_left_is_not_called_again(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
     calls: list[float] = []
 
     def call() -> None:
         calls.append(clock.now)
-        raise BusyError(Retry_After="3600")
+        clock.now += 5
+        raise BusyError(Retry_After="60" if len(calls) == 1 else "3600")
 
     with pytest.raises(BusyError):
         Retry("hf://d")._again(call, lambda _: 70.0, lambda: False)
-    assert calls == [1000.0, pytest.approx(1070.0, abs=0.3)]
+    assert calls == [1000.0, pytest.approx(1065.0, abs=0.3)]
+    assert len(caplog.messages) == 1, "nothing is said of trying again where it is not"

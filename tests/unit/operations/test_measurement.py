@@ -22,7 +22,7 @@ from flowos.model import UsageError
         ((["stream"],), {}, "expected names"),
         (("stream",), {"commands": ["true"]}, "give probes or commands, not both"),
         ((), {"effort": ["x"]}, "expected one of quick, normal, full"),
-        ((), {"scratch": None}, "scratch=None (NoneType); expected a folder"),
+        ((), {"scratch": 3}, "scratch=3 (int); expected a folder"),
         ((), {"seconds": "3"}, "seconds='3' (str); expected a number above 0"),
         ((), {"seconds": True}, "seconds=True (bool); expected a number above 0"),
         ((), {"seconds": float("nan")}, "expected a number above 0"),

@@ -145,11 +145,11 @@ class ClusterNode:
     def architecture(self) -> str:
         return self.files.processor()[0]
 
-    def processor(self) -> str:
+    def compile_target(self) -> str:
         return self.files.processor()[1]
 
-    def word_digests(self, argv: Sequence[str], path: str | None) -> tuple[bytes, ...]:
-        return self.files.word_digests(argv, path)
+    def command_file_digests(self, argv: Sequence[str], path: str | None) -> tuple[bytes, ...]:
+        return self.files.command_file_digests(argv, path)
 
     def hold_devices(self, needed: Mapping[str, int]) -> DeviceHold:  # noqa: ARG002
         """Its cluster holds them."""

@@ -6,7 +6,6 @@ SHARED/DIGEST/NAME   a copy of what a task takes, read-only, made once for all n
        out-*/NAME    of what a task made, on its way to its own path on this machine
 """
 
-import os
 import shutil
 import tempfile
 import threading
@@ -15,7 +14,13 @@ from pathlib import Path
 
 from flowos.engine._node import Node
 from flowos.engine._processor import architecture_and_lines
-from flowos.engine.cluster.files_there import OTHER, copy_to, digests_of, mark_of
+from flowos.engine.cluster.files_there import (
+    OTHER,
+    copy_to,
+    digests_of,
+    mark_of,
+    path_of_programs,
+)
 from flowos.engine.environments._shared_copies import SharedCopies
 from flowos.engine.flow._folders import why_of
 from flowos.engine.flow._inside import Surroundings
@@ -146,9 +151,12 @@ class NodeFiles:
         architecture, _, lines = self._processor.partition("\n")
         return architecture, lines
 
-    def word_digests(self, argv: Sequence[str], path: str | None) -> tuple[bytes, ...]:
-        """See `Node.word_digests`."""
-        said = self._ask(2, "\0".join(argv), path or os.defpath) if argv else ""
+    def command_file_digests(self, argv: Sequence[str], path: str | None) -> tuple[bytes, ...]:
+        """See `Node.command_file_digests`."""
+        asked = path_of_programs(path)
+        said = self._ask(2, "\0".join(argv), asked) if argv else ""
+        if said.startswith("!"):
+            raise OSError(said[1:])
         return tuple(map(bytes.fromhex, said.split()))
 
     def close(self) -> None:
@@ -189,12 +197,18 @@ class NodeFiles:
             lane = self._lanes.lanes[0]
         try:
             ((answer,),) = lane.run([stage], [words])
+        except WorkerLost as error:
+            error.node = self._node.name
+            raise
         except LaunchFailed as error:
             about = words[0].partition("\0")[0] if words else "its processor"
             why = self._node.why_unreachable()
-            raise (WorkerLost if why else TaskFailed)(
-                f"node {self._node.name} cannot be asked about {about}: {error}{why}"
-            ) from error
+            words_of_it = f"node {self._node.name} cannot be asked about {about}: {error}{why}"
+            if not why:
+                raise TaskFailed(words_of_it) from error
+            lost = WorkerLost(words_of_it)
+            lost.node = self._node.name
+            raise lost from error
         return str(answer)
 
 

@@ -4,11 +4,14 @@ import hashlib
 import os
 import shutil
 import stat
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
 OTHER = "other"
+_YOUNG_SECONDS = 2.0
 
 
 def mark_of(path: str) -> str:
@@ -51,7 +54,12 @@ def _entries(folder: Path) -> Iterator[bytes]:
             yield b"file %b %b\0" % (name, _mark(about).encode())
 
 
-def files_of(argv: Sequence[str], path: str | None) -> Iterator[str]:
+def path_of_programs(path: str | None) -> str:
+    """Where there is no PATH, this is where programs are looked for."""
+    return os.defpath if path is None else path
+
+
+def files_of(argv: Sequence[str], path: str) -> Iterator[str]:
     """A command's program, found in this PATH, and words that are the absolute path of a file."""
     program = shutil.which(argv[0], path=path) if argv else None
     for word in (*([program] if program else []), *argv):
@@ -60,14 +68,40 @@ def files_of(argv: Sequence[str], path: str | None) -> Iterator[str]:
 
 
 def digests_of(words: str, path: str) -> str:
-    """Of their contents, with spaces between. words: of the command, with NULs between."""
-    return " ".join(_digest(name, mark_of(name)) for name in files_of(words.split("\0"), path))
+    """Of their contents, with spaces between; "!" and why, where one cannot be read.
+
+    words: of the command, with NULs between.
+    """
+    try:
+        return " ".join(map(_digest, files_of(words.split("\0"), path)))
+    except OSError as error:
+        return f"!{error}"
+
+
+def _digest(name: str) -> str:
+    """Remembered as in `_file_digest`, which is not there where this runs."""
+    with open(name, "rb", 0) as file:  # noqa: PTH123 - as in mark_of
+        at = os.fstat(file.fileno())
+    state = at.st_dev, at.st_ino, at.st_size, at.st_mtime_ns, at.st_ctime_ns
+    settled = time.time() - at.st_ctime > _YOUNG_SECONDS and not _is_in_memory(at.st_dev)
+    return (_known if settled else _known.__wrapped__)(name, state)
 
 
 @lru_cache(1000)
-def _digest(name: str, _: str) -> str:
+def _known(name: str, _: tuple[int, ...]) -> str:
     with open(name, "rb") as file:  # noqa: PTH123 - a text
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _is_in_memory(device: int) -> bool:
+    """Where what is written through a mapping moves no time."""
+    number = f"{os.major(device)}:{os.minor(device)}"
+    with suppress(OSError), Path("/proc/self/mountinfo").open(errors="replace") as mounts:
+        for line in mounts:
+            left, _, right = line.partition(" - ")
+            if left.split()[2] == number:
+                return right.startswith(("tmpfs ", "ramfs "))
+    return False
 
 
 def copy_to(path: str, to: str) -> str:

@@ -5,6 +5,7 @@ afterwards as far as it is still there.
 """
 
 import threading
+import time
 import weakref
 from collections.abc import Container, Sequence
 
@@ -16,6 +17,9 @@ Holding = int | tuple[Grant, Grant]
 """One core of the node without more, or what was granted by the slice's ledger and the node's."""
 
 ONE = Needs()
+_LOOK_SECONDS = 0.01
+progress_callers: set[int] = set()
+"""Threads in which a measurement, which has the node for itself, calls a function of the person."""
 
 
 class CoreShare:
@@ -53,6 +57,10 @@ class CoreShare:
             self.own.release(own)
             return None
         return own, grant
+
+    def count_in(self, needs: Needs) -> Holding:
+        """Of a task that runs without what it needs."""
+        return self.own.count_in(needs), self.node.count_in(needs)
 
     def release(self, place: ExecutionSlot) -> None:
         """What the place holds; nothing where it was lent."""
@@ -122,10 +130,18 @@ def tell_of_lent(worker: SlotThread, teller: Asker) -> None:
 
 
 def take_back(worker: SlotThread, asker: Asker) -> None:
-    """What is still there of what was lent; without the rest its tasks go on all the same."""
+    """What is still there of what was lent; without the rest its tasks go on all the same, once
+    nothing has the node for itself."""
     while worker.lent:
         share, place, needs = worker.lent.pop()
-        place.held = share.acquire(needs, asker, wait=False)
+        while True:
+            is_for_one = share.node.is_for_one(asker)
+            place.held = share.acquire(needs, asker, wait=False)
+            if place.held is not None or not (is_for_one or share.node.is_for_one(asker)):
+                break
+            time.sleep(_LOOK_SECONDS)
+        if place.held is None:
+            place.held = share.count_in(needs)
 
 
 _changing = threading.Lock()

@@ -24,6 +24,7 @@ from flowos.engine.flow._core_share import (
     cores_of,
     devices_of,
     needs_held,
+    progress_callers,
     take_back,
     tell_of_lent,
 )
@@ -70,6 +71,11 @@ def lone_stage(schedule: Schedule) -> LoneStage | None:
     place_of = {slot: i for i, slot in enumerate((*range(len(schedule.inputs)), *stage.outputs))}
     places = [place_of[slot] for slot in schedule.outputs]
     return LoneStage(stage, pick(stage.inputs), pick(places))
+
+
+def _refuse_in_on_progress() -> None:
+    if threading.get_ident() in progress_callers:
+        raise SliceRefused("slice: nothing runs in on_progress of a measurement: run it after that")
 
 
 class Executor(Completion):
@@ -126,7 +132,11 @@ class Executor(Completion):
     def start(
         self, values: Sequence[object], made: Callable[..., FlowRun] = FlowRun
     ) -> FlowRun | None:
-        """Begin a run; None once the executor has ended."""
+        """Begin a run; None once the executor has ended.
+
+        Raises SliceRefused in a function that a measurement calls, which has the node for itself.
+        """
+        _refuse_in_on_progress()
         run = made(self.schedule, values)
         with self._lock:
             if self.ended:
@@ -176,6 +186,7 @@ class Executor(Completion):
     ) -> MapBatch | None:
         """Begin the runs of these items, one after the other; None once the executor has ended."""
         assert self._lone is not None
+        _refuse_in_on_progress()
         batch = MapBatch(items, goes_on=goes_on, first=first)
         with self._lock:
             if self.ended:

@@ -37,7 +37,12 @@ def with_spread_ranks(schedule: Schedule, node: Node, cores: int) -> Schedule:
     others = node.neighbours()
 
     def needs_of(stage: Stage) -> Needs:
-        if stage.needs.nodes is None and not isinstance(stage.steps[0].task.body, Gang):
+        if not isinstance(stage.steps[0].task.body, Gang):
+            if stage.needs.nodes is not None:
+                raise SliceRefused(
+                    f"slice: task {stage.label!r} asks for nodes={stage.needs.nodes}, over which "
+                    "only ranks of an MPI program are spread: see fo.gang"
+                )
             return stage.needs
         has = [cores, *(min(cores, _cores_for(stage.needs, other)) for other in others)]
         return _spread(stage, has)
@@ -63,11 +68,6 @@ def refuse_ranks(schedule: Schedule, node: Node, env: Environment) -> None:
 
 def _spread(stage: Stage, cores: Sequence[int]) -> Needs:
     needs = stage.needs
-    if not isinstance(stage.steps[0].task.body, Gang):
-        raise SliceRefused(
-            f"slice: task {stage.label!r} asks for nodes={needs.nodes}, over which only ranks "
-            "of an MPI program are spread: see fo.gang"
-        )
     found = spread(needs, cores)
     if isinstance(found, str):
         raise SliceRefused(f"slice: task {stage.label!r} needs {found}")

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from flowos.engine._ask import announce_start
+
 
 def start_detached(argv: Sequence[str], variables: Mapping[str, str], log: Path) -> int:
     """Start a program in a session of its own, without input, and forget it; its process id.
@@ -13,6 +15,7 @@ def start_detached(argv: Sequence[str], variables: Mapping[str, str], log: Path)
     Slurm's daemons block signals and keep descriptors open: a program that got these from us could
     not be ended by TERM, and Slurm would wait for it. Raises OSError if it cannot be started.
     """
+    announce_start(lambda: argv)
     _keep_descriptors()
     writing = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     return os.posix_spawnp(

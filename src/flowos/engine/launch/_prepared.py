@@ -19,7 +19,7 @@ from typing import TypedDict, Unpack
 
 from flowos._dataclasses import dataclass
 from flowos.drivers import Launcher, Runtime, launcher_named
-from flowos.engine._starts import starts
+from flowos.engine._ask import announce_start
 from flowos.engine.launch._capture import Capture, Pipes, Spawn
 from flowos.engine.launch._run_folders import make_memory_folder, remove_run_folder
 from flowos.engine.launch._running import RunningProcess, all_running
@@ -78,7 +78,7 @@ class PreparedLaunch:
 
     def started_by(self, spawn: Spawn, holders: tuple[RunningProcess, ...]) -> RunningProcess:
         """Started so, in the containers that `holders` hold, if there are any."""
-        starts(lambda: self.command_line()[0])
+        announce_start(lambda: self.command_line()[0])
         running = RunningProcess(
             self.launch,
             self.folder,

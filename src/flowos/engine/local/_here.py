@@ -96,14 +96,14 @@ class Here:
     def architecture(self) -> str:
         return os.uname().machine
 
-    def processor(self) -> str:
+    def compile_target(self) -> str:
         return ""
 
-    def word_digests(self, argv: Sequence[str], path: str | None) -> tuple[bytes, ...]:
-        from flowos.engine.cluster.files_there import files_of
+    def command_file_digests(self, argv: Sequence[str], path: str | None) -> tuple[bytes, ...]:
+        from flowos.engine.cluster.files_there import files_of, path_of_programs
         from flowos.engine.results._file_digest import file_digest
 
-        return tuple(file_digest(Path(name)) for name in files_of(argv, path))
+        return tuple(file_digest(Path(name)) for name in files_of(argv, path_of_programs(path)))
 
     def hold_devices(self, needed: Mapping[str, int]) -> "DeviceHold":
         from flowos.engine._device_hold import NO_DEVICES

@@ -25,7 +25,7 @@ RayAnswer = tuple[list[Any], Failure | None, RowTimes, tuple[str, str]]
 """Values of the stages or rows that came to an end, what the next one failed with, times, and what
 tasks printed."""
 _READ_ONLY = "read-only"
-serving = False
+is_worker = False
 """Whether this process is a worker."""
 
 
@@ -33,8 +33,8 @@ class RayWorker:
     """path: folders of a person's code, as far as they are there."""
 
     def __init__(self, path: Sequence[str]) -> None:
-        global serving
-        serving = True
+        global is_worker
+        is_worker = True
         sys.path += [folder for folder in path if folder not in sys.path]
         self._stages: dict[int, tuple[CompiledStage, frozenset[int]]] = {}
 

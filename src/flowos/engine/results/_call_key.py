@@ -18,11 +18,11 @@ command's program, what an installed package imports, and the processor of this 
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from operator import is_
 from pathlib import Path
 
-from flowos.engine._node import Node
 from flowos.engine.flow._inside import Surroundings
 from flowos.engine.results._code_digest import Reads
 from flowos.engine.results._file_digest import digest_if_there, file_digest
@@ -48,18 +48,20 @@ _INSTEAD = (
     "leave it out with cache='v1', a text to be changed by hand, or the task with cache=False"
 )
 
+_FileDigests = Callable[[], tuple[bytes, ...]]
+
 
 class CallKey:
-    """Digests calls of one stage, which is one task. variables: of commands.
+    """Digests calls of one stage, which is one task.
 
     Raises SliceRefused if its code has no stable digest, or reads what has none, or the node cannot
     be asked for what it has; WorkerLost if that is lost.
     """
 
-    def __init__(self, stage: Stage, around: Surroundings, variables: Mapping[str, str]) -> None:
+    def __init__(self, stage: Stage, around: Surroundings) -> None:
         (self.step,) = stage.steps
         self._constants = stage.constants
-        self._stage, self._around, self._variables = stage, around, variables
+        self._stage, self._around = stage, around
         self._mark = os.urandom(16)
         try:
             self._base, self._watch = self._digested()
@@ -81,12 +83,15 @@ class CallKey:
         base = Digester(classes={})
         base.put(b"flowos", _FORMAT)
         base.items(b"environment", _environment(self._around, self.step))
-        code = _add_body(base, self.step, self._around.node, self._variables.get("PATH"))
+        files = _files(self.step, self._around)
+        digests = files()
+        code = _add_body(base, self.step, digests)
         base.items(b"returns", _returned(self._stage, self.step))
-        return base, _Watch(code.reads, code.stores)
+        return base, _Watch(code.reads, code.stores, files, digests)
 
     def _anew(self) -> None:
-        """As another value is there by a name that the code reads."""
+        """As another value is there by a name that the code reads, or a file of the command is
+        another."""
         mark, watch = self._mark, self._watch.again()
         try:
             base, watch = self._digested()
@@ -119,9 +124,13 @@ class CallKey:
 
 
 class _Watch:
-    """Whether names still stand for the same objects, but for those that the code sets itself."""
+    """Whether names still stand for the same objects, but for those that the code sets itself, and
+    files have the same contents."""
 
-    def __init__(self, reads: Reads, stores: set[str]) -> None:
+    def __init__(
+        self, reads: Reads, stores: set[str], files: _FileDigests, digests: tuple[bytes, ...]
+    ) -> None:
+        self._files, self._digests = files, digests
         once = {(id(where), name): (where, name) for where, name in reads if name not in stores}
         self._reads = tuple(once.values())
         self._places = [where for where, _ in self._reads]
@@ -129,18 +138,24 @@ class _Watch:
         self._values = list(map(dict.get, self._places, self._names))
 
     def again(self) -> "_Watch":
-        return _Watch(list(self._reads), set())
+        return _Watch(list(self._reads), set(), self._files, self._digests)
 
     def holds(self) -> bool:
-        return all(map(is_, map(dict.get, self._places, self._names), self._values))
+        names_hold = all(map(is_, map(dict.get, self._places, self._names), self._values))
+        try:
+            return names_hold and self._files() == self._digests
+        except (NoDigest, OSError):  # a file is gone
+            return False
 
 
 def _environment(around: Surroundings, step: Step) -> list[object]:
-    env, node, engine = around.env, around.node, engine_of(step.task.body)
+    env, node, body = around.env, around.node, step.task.body
+    bodies = getattr(getattr(body, "fun", None), "bodies", (body,))  # of a task that has several
+    engines = set(map(engine_of, bodies))
     image = env.image.digest if env.image else "bare"
-    python = () if engine == "command" else (sys.implementation.name, *sys.version_info)
-    processor = node.processor() if engine == "cpu" else ""
-    return [image, env.variables, node.architecture(), python, *filter(None, [processor])]
+    python = () if "command" in engines else (sys.implementation.name, *sys.version_info)
+    target = node.compile_target() if "cpu" in engines else ""
+    return [image, env.variables, node.architecture(), python, *filter(None, [target])]
 
 
 def _returned(stage: Stage, step: Step) -> list[object]:
@@ -149,8 +164,24 @@ def _returned(stage: Stage, step: Step) -> list[object]:
     return [ports, [step.outputs.index(register) for register in stage.returns]]
 
 
-def _add_body(to: Digester, step: Step, node: Node, path: str | None) -> Digester:
-    """Gives what the code was added to. path: PATH of commands."""
+def _command(step: Step) -> Command | None:
+    body = step.task.body
+    body = body.command if isinstance(body, Gang) else body
+    return body if isinstance(body, Command) else None
+
+
+def _files(step: Step, around: Surroundings) -> _FileDigests:
+    """Of the files of a command, as its node finds them in its PATH."""
+    command = _command(step)
+    if command is None:
+        return tuple
+    variables = around.node.variables(around.env, command.variables, inherit=command.inherit)
+    words = [word for word in command.argv if isinstance(word, str)]
+    return partial(around.node.command_file_digests, words, dict(variables).get("PATH"))
+
+
+def _add_body(to: Digester, step: Step, files: tuple[bytes, ...]) -> Digester:
+    """Gives what the code was added to."""
     body = step.task.body
     if isinstance(body, Gang):
         to.items(b"gang", (body.mpi, body.mpirun, step.task.needs.ranks))
@@ -164,8 +195,7 @@ def _add_body(to: Digester, step: Step, node: Node, path: str | None) -> Digeste
         return code
     assert isinstance(body, Command)
     to.items(b"command", (body.argv, body.captures, body.variables, body.inherit))
-    words = [word for word in body.argv if isinstance(word, str)]
-    for digest in node.word_digests(words, path):
+    for digest in files:
         to.put(b"file", digest)
     return to
 

@@ -66,9 +66,8 @@ class SliceResults:
         usage: SliceUsage,
         journal: Path | None,
     ) -> None:
-        variables = dict(around.node.variables(around.env))
         kept = {stage.number: stage for stage in schedule.all_stages if _is_kept(stage, journal)}
-        self._keys = {n: CallKey(stage, around, variables) for n, stage in kept.items()}
+        self._keys = {n: CallKey(stage, around) for n, stage in kept.items()}
         self._cached = {n for n, stage in kept.items() if stage.steps[0].task.cache}
         self._notes: list[str] = []
         self._not_kept: dict[str, tuple[int, str]] = {}

@@ -10,7 +10,7 @@ from flowos.model._ports import brief_repr
 
 FIRST_WORD = 2
 """Of the page of progress, for rounds."""
-serving = False
+is_worker = False
 """Whether this process is a worker."""
 
 
@@ -98,8 +98,8 @@ class WorkerBinding:
     """On which CPUs tasks run, and variables that say which devices they have."""
 
     def __init__(self) -> None:
-        global serving
-        serving = True
+        global is_worker
+        is_worker = True
         self._ours = os.sched_getaffinity(0)
         self._before: dict[str, str | None] = {}
 

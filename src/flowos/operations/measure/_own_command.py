@@ -4,9 +4,8 @@ import shlex
 from collections.abc import Iterator
 
 from flowos.model import MeasurementRequest, Run
+from flowos.operations._scratch import USUAL_SCRATCH
 from flowos.probes.suites import SUITES
-
-_USUAL_SCRATCH = "/var/tmp"
 
 
 def own_command(run: Run, minutes: int, probes: tuple[str, ...] | None = None) -> str:
@@ -56,7 +55,7 @@ def _place(run: Run) -> Iterator[str]:
     if run.deployment is not None:
         nodes = str(len(run.deployment.nodes))
         yield from ("--pool", run.deployment.pool, "--nodes", nodes)
-    if str(request.scratch) != _USUAL_SCRATCH:
+    if request.scratch != USUAL_SCRATCH:
         yield from ("--scratch", str(request.scratch))
     for name, value in request.nominal:
         yield from ("--nominal", f"{name}={value:g}")

@@ -32,7 +32,7 @@ from flowos.model import (
     Unmeasured,
     Verdict,
 )
-from flowos.operations.measure._alone import await_tasks, node_alone
+from flowos.operations.measure._alone import Patience, await_tasks, node_alone
 from flowos.operations.measure._own_command import own_command
 from flowos.operations.measure._plan import ComparisonCase, answers_of
 from flowos.operations.measure._prepare import ready_run
@@ -104,15 +104,15 @@ def measure(
     session = Session(sampler=sampler, uses_up=seconds is not None)
     several = max(len(environments), len(run.request.commands))
     budget = budget_seconds(run.request.effort, several) if seconds is None else seconds
-    ended_early = ""
+    ended_early, patience = "", Patience(budget)
     try:
-        await_tasks(node, budget, on_progress)
+        await_tasks(node, patience, on_progress)
         with ready_run(run.request, run.facts, node, environments, on_progress) as ready:
             if len(environments) > 1:
                 run = replace(run, environments=tuple(p.entered for p in ready.places))
             session.unmeasured.update(ready.plan.unmeasured)
             sampler.scratch, sampler.spin = ready.scratch, ready.spin
-            with node_alone(node, budget, on_progress):
+            with node_alone(node, patience, on_progress):
                 sampler.begin(budget)
                 comparisons = tuple(warmed_up(ready.plan, sampler, session.unmeasured))
                 session.measure(list(blocks_of(comparisons, run.id)))

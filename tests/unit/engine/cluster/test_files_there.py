@@ -1,12 +1,20 @@
 """Marks of files, and how they are copied."""
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from flowos.engine.cluster.files_there import OTHER, copy_to, digests_of, mark_of
+from flowos.engine.cluster.files_there import (
+    OTHER,
+    _is_in_memory,
+    _known,
+    copy_to,
+    digests_of,
+    mark_of,
+)
 from flowos.engine.results._file_digest import file_digest
 
 
@@ -23,6 +31,42 @@ def test_digests_are_of_the_program_and_of_words_that_are_files_as_they_are_now(
         assert found == [file_digest(each).hex() for each in (tool, data)]
     assert digests_of("tool", "/none") == ""
     assert digests_of(str(data), "") == digests_of(f"none\0{data}", "")
+
+
+@pytest.mark.parametrize("later", [0.0, 60.0])
+def test_a_file_of_equal_size_and_time_has_the_digest_of_what_it_holds_now(
+    tmp_path: Path, later: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """later: so many seconds after it was written it is looked at."""
+    now = time.time
+    monkeypatch.setattr("flowos.engine.cluster.files_there.time.time", lambda: now() + later)
+    data = tmp_path / "data"
+    for text in ("aaaa", "bbbb", "cccc"):
+        data.write_text(text)
+        os.utime(data, (1, 1))
+        for _ in range(2):
+            assert digests_of(f"none\0{data}", "") == file_digest(data).hex()
+
+
+def test_what_is_remembered_of_a_file_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (data := tmp_path / "data").write_text("data")
+    words, now = f"none\0{data}", time.time
+    monkeypatch.setattr("flowos.engine.cluster.files_there._is_in_memory", lambda _: False)
+    before, hits = digests_of(words, ""), _known.cache_info().hits
+    monkeypatch.setattr("flowos.engine.cluster.files_there.time.time", lambda: now() + 60)
+    assert [digests_of(words, "") for _ in range(2)] == [before] * 2
+    assert _known.cache_info().hits == hits + 1
+
+
+def test_a_file_in_memory_is_read_each_time() -> None:
+    assert _is_in_memory(Path("/dev/shm").stat().st_dev)
+    assert not _is_in_memory(Path("/proc").stat().st_dev)
+
+
+def test_why_a_file_cannot_be_read_is_said() -> None:
+    assert digests_of("none\0/proc/self/mem", "") == "![Errno 5] Input/output error"
 
 
 def test_a_file_that_has_changed_or_is_gone_has_another_mark(tmp_path: Path) -> None:

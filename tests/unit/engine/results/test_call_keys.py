@@ -1,11 +1,13 @@
 """The key of a call: what its results depend on, and nothing else."""
 
+import os
 import statistics
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, cast
+from unittest.mock import patch
 
 import pytest
 
@@ -20,7 +22,7 @@ from flowos.plan import Stage, compile_flow
 
 @dataclass
 class Elsewhere:
-    """What another node says of itself, and of files. digests: by word; "path": what it was."""
+    """What another node says of itself, and of files. digests: by word, or by the value of PATH."""
 
     machine: str = "x86_64"
     lines: str = "model: a"
@@ -32,16 +34,20 @@ class Elsewhere:
             raise self.error
         return self.machine
 
-    def processor(self) -> str:
+    def compile_target(self) -> str:
         return self.lines
 
-    def word_digests(self, argv: Sequence[str], path: str | None) -> tuple[bytes, ...]:
+    def variables(self, *_: object, **__: object) -> tuple[tuple[str, str], ...]:
+        return (("PATH", os.environ["PATH"]),)
+
+    def command_file_digests(self, argv: Sequence[str], path: str | None) -> tuple[bytes, ...]:
         known = self.digests or {}
         return tuple(known[word].encode() for word in (str(path), *argv) if word in known)
 
 
 def stage_key(stage: Stage, path: str = "/bin", **around: Any) -> CallKey:
-    return CallKey(stage, Surroundings(**{"node": here(), **around}), {"PATH": path})
+    with patch.dict(os.environ, PATH=path):
+        return CallKey(stage, Surroundings(**{"node": here(), **around}))
 
 
 def key(

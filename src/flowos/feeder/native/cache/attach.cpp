@@ -80,7 +80,7 @@ std::unique_ptr<SharedIndex> make_index(const Folder& folder, std::uint64_t samp
   for (;;) {
     try {
       return SharedIndex::make(folder, samples, fingerprint);
-    } catch (const FeedError&) {
+    } catch (const NoRoom&) {
       if (evict_oldest(neighbours, folder.path) == 0) throw;
     }
   }

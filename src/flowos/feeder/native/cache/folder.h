@@ -23,8 +23,8 @@ Folder open_folder(const std::string& path, bool make);
 std::string segment_name(std::uint32_t number);
 // Of the segments that lie in it.
 std::vector<std::uint32_t> segments_in(const Folder& folder);
-// A plain file of the folder. None, with errno, and never waited for, of what else has the name: a
-// link (ELOOP), a folder (EISDIR), a pipe or a device (ENXIO).
+// A regular file of the folder. None, with errno, and never waited for, of what else has the name:
+// a link (ELOOP), a folder (EISDIR), a pipe or a device (ENXIO).
 Descriptor open_file(const Folder& folder, const std::string& name, int flags);
 // Gives their blocks back even where some process has the file open still.
 void remove_file(const Folder& folder, const std::string& name);

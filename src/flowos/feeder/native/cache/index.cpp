@@ -1,5 +1,6 @@
 #include "cache/index.h"
 
+#include <asm-generic/errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -106,10 +107,12 @@ std::unique_ptr<SharedIndex> SharedIndex::make(const Folder& folder, std::uint64
   if (error != 0) {
     ::unlinkat(folder.at.get(), "index.new", 0);
     if (error == EISDIR) {
-      throw FeedError("cache folder " + folder.path + ": its index is a folder: remove it");
+      throw FeedError(folder.path + "/index is not a regular file: remove it");
     }
-    throw FeedError("cache folder " + folder.path + " has no room for an index of " +
-                    readable(index_bytes(samples)) + ": " + reason(error));
+    const std::string why = "cache folder " + folder.path + " has no room for an index of " +
+                            readable(index_bytes(samples)) + ": " + reason(error);
+    if (error == ENOSPC || error == EDQUOT) throw NoRoom(why);
+    throw FeedError(why);
   }
   auto index = std::make_unique<SharedIndex>(file.get(), identity, true);
   if (!index->mapped()) {

@@ -48,7 +48,7 @@ class SharedIndex {
   // process.
   static std::unique_ptr<SharedIndex> open(const Folder& folder, bool writable);
   // A new and empty one; what was there is replaced, not changed, since others may have it mapped.
-  // Throws FeedError if there is no space.
+  // Throws NoRoom if there is no space, FeedError if it cannot be made for another reason.
   static std::unique_ptr<SharedIndex> make(const Folder& folder, std::uint64_t samples,
                                            std::uint64_t fingerprint);
 

@@ -95,7 +95,7 @@ std::unique_ptr<Slots> Slots::open(const Folder& folder) {
   Descriptor file = open_file(folder, "slots", O_RDWR | O_CREAT);
   if (!file) {
     if (errno == ELOOP || errno == EISDIR || errno == ENXIO) {
-      throw FeedError("cache folder " + folder.path + ": its slots are no plain file: remove it");
+      throw FeedError(folder.path + "/slots is not a regular file: remove it");
     }
     return nullptr;
   }
