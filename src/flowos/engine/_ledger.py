@@ -125,7 +125,7 @@ class ResourceLedger:
     def acquire(self, needs: Needs, asker: Asker, *, wait: bool = True) -> Grant | None:
         """What is needed; None if it cannot be had now: then `asker` stands in the line for it.
 
-        Without `wait` only those are before it that are to be alone.
+        Without `wait` only those in `granted` that are to be alone are before it.
         """
         with self._lock:
             mine = self._claim(needs, asker) if wait else None
@@ -133,7 +133,7 @@ class ResourceLedger:
                 mine = Claim(asker, needs)
                 self.line.append(mine)
             ahead = tuple(takewhile(lambda c: c is not mine, self.line))
-            first = ahead if wait else self._others_alone(asker)
+            first = ahead if wait else self._waiters_for_all()
             if any(map(self._is_next, first)) or not self._fits(needs):
                 return None
             cores = tuple(self._cores(needs))
@@ -173,10 +173,10 @@ class ResourceLedger:
                 counts.append((what, count, len(free), len(numbers)))
         return next((each for each in counts if each[1] > each[2]), None)
 
-    def is_for_one(self, asker: Asker) -> bool:
-        """Whether one request has the whole node, or one of another asker is the next to get it."""
+    def is_for_one(self) -> bool:
+        """Whether something has the whole node, or takes it at once in `granted`."""
         with self._lock:
-            return self._alone > 0 or any(map(self._is_next, self._others_alone(asker)))
+            return self._alone > 0 or any(map(self._is_next, self._waiters_for_all()))
 
     def count_in(self, needs: Needs) -> Grant:
         """Of a task that runs without what it needs: nothing is alone next to it."""
@@ -196,10 +196,12 @@ class ResourceLedger:
             for name, numbers in grant.devices:
                 self._devices[name].update(numbers)
 
-    def withdraw(self, asker: Asker, still: Container[Needs] = ()) -> None:
-        """It wants no more of what it stood in the line for than `still`."""
+    def withdraw(self, asker: Asker, still: Container[Needs] = ()) -> bool:
+        """It wants no more of what it stood in the line for than `still`; whether that is less."""
         with self._lock:
+            before = len(self.line)
             self.line = [c for c in self.line if c.asker is not asker or c.needs in still]
+            return len(self.line) < before
 
     def tell(self, teller: Asker | None = None) -> None:
         """Wake all askers in the line; not to be called under a lock of theirs."""
@@ -209,8 +211,9 @@ class ResourceLedger:
             if asker is not teller:
                 asker.wake()
 
-    def _others_alone(self, asker: Asker) -> list[Claim]:
-        return [c for c in self.line if c.needs.alone and c.asker is not asker]
+    def _waiters_for_all(self) -> list[Claim]:
+        """Of threads that do nothing but wait: one of a slice may be about other things yet."""
+        return [c for c in self.line if c.needs.alone and isinstance(c.asker, _Waiter)]
 
     def _claim(self, needs: Needs, asker: Asker) -> Claim | None:
         return next((c for c in self.line if c.asker is asker and c.needs == needs), None)

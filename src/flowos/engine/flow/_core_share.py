@@ -75,9 +75,10 @@ class CoreShare:
             self.own.release(own)
             self.node.release(grant)
 
-    def withdraw(self, asker: Asker, still: Container[Needs] = ()) -> None:
+    def withdraw(self, asker: Asker, still: Container[Needs] = ()) -> bool:
+        """Whether something of the node was waited for."""
         self.own.withdraw(asker, still)
-        self.node.withdraw(asker, still)
+        return self.node.withdraw(asker, still)
 
 
 def cores_of(place: ExecutionSlot) -> tuple[int, ...]:
@@ -135,9 +136,9 @@ def take_back(worker: SlotThread, asker: Asker) -> None:
     while worker.lent:
         share, place, needs = worker.lent.pop()
         while True:
-            is_for_one = share.node.is_for_one(asker)
+            is_for_one = share.node.is_for_one()
             place.held = share.acquire(needs, asker, wait=False)
-            if place.held is not None or not (is_for_one or share.node.is_for_one(asker)):
+            if place.held is not None or not (is_for_one or share.node.is_for_one()):
                 break
             time.sleep(_LOOK_SECONDS)
         if place.held is None:

@@ -322,6 +322,8 @@ class Executor(Completion):
                 if pause:
                     self._give_back(worker)
                 batch = None if pause else self._next(worker)
+                if self._node.line and self._leave_line():
+                    worker.settled = True
             if worker.settled and (self._node.line or worker.lent):
                 worker.settled = False
                 self._tell()

@@ -152,6 +152,14 @@ class Roster:
         self._parked.append(worker)
         return None
 
+    def _leave_line(self) -> bool:
+        """Leave it where nothing is ready, or all places are of tasks that wait: a claim that no
+        thread would take keeps others waiting. Whether one is left. Under the lock."""
+        waiting = {worker.thread for worker in self._parked}
+        if self._ready and (self._free or any(place.by in waiting for place in self.places)):
+            return False
+        return self._share.withdraw(self)
+
     def _own_place(self, worker: SlotThread) -> ExecutionSlot | None:
         """That of a task which made this run and waits for it. Under the lock."""
         for place in self.places:
