@@ -5,7 +5,6 @@ its own and without a traceback. What standard error does not take is dropped: a
 be seen is no reason to lose a result.
 """
 
-import argparse
 import codecs
 import io
 import os
@@ -14,11 +13,14 @@ import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, TextIO
 
 from flowos.cli._interrupts import interrupt_main
 
 if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
     from _typeshed import ReadableBuffer
 
 
@@ -209,32 +211,34 @@ def show_plan(planned: list[dict[str, object]], as_json: bool) -> None:
                 print(f"    {line}" if key == "commands" else f"    {key}: {line}")
 
 
-_said = argparse.Namespace(quiet=False, verbose=False)
+_said = SimpleNamespace(quiet=False, verbose=False)
 """Of the command that runs."""
 
 
-def add_messages(command: argparse.ArgumentParser) -> None:
+def add_messages(command: "ArgumentParser") -> None:
     """Every command has both, though some have nothing to leave out or to add: a script may give
     one to all. Neither has a default: a default of the subcommand would overwrite what was given
     before it."""
+    from argparse import SUPPRESS  # an interrupt may come before it is loaded
+
     group = command.add_mutually_exclusive_group()
     group.add_argument(
         "-q",
         "--quiet",
         action="store_true",
-        default=argparse.SUPPRESS,
+        default=SUPPRESS,
         help="no progress and no notes on standard error, only errors",
     )
     group.add_argument(
         "-v",
         "--verbose",
         action="store_true",
-        default=argparse.SUPPRESS,
+        default=SUPPRESS,
         help="say on standard error which programs are started, and each number as it is measured",
     )
 
 
-def apply_verbosity(args: argparse.Namespace) -> None:
+def apply_verbosity(args: "Namespace") -> None:
     """From now on notes and starts are said as these options want it.
 
     Raises UsageError if both are given, one of them to a group or before the command.
