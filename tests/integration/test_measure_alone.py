@@ -140,7 +140,7 @@ def test_what_it_calls_while_it_measures_cannot_run_a_slice(how: Any) -> None:
                 refused.append(str(error))
 
     with fo.slice(fo.task(shortly)(flow_input("x", fo.int64)), workers=how) as s:
-        result = fo.measure(commands=["true"], seconds=1, on_progress=on_progress)
+        result = fo.measure(commands=["true"], seconds=5, on_progress=on_progress)
         assert result.report.measurements
         assert s.run(1) == [1]
     assert set(refused) == {
