@@ -1,9 +1,11 @@
 """To wait in a test for what another process does."""
 
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 PATIENCE_SECONDS = 50
 """A busy machine takes long; what has to be ended would go on for at least a minute."""
@@ -23,6 +25,21 @@ def comes(true: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> bool
         if answered > until:
             return False
         time.sleep(min(1.0, max(0.005, 3 * (answered - asked))))
+
+
+def in_a_thread(act: Any) -> tuple[threading.Thread, list[Any]]:
+    """Begin it; the list gets what it returns or raises."""
+    answers: list[Any] = []
+
+    def call() -> None:
+        try:
+            answers.append(act())
+        except BaseException as error:
+            answers.append(error)
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    return thread, answers
 
 
 def numbers_in(path: Path, count: int, seconds: float = PATIENCE_SECONDS) -> list[int]:

@@ -19,7 +19,7 @@ from flowos.model import Progress, UsageError, flow_input
 from flowos.operations._scratch import scratch_of
 from flowos.operations.measure._prepare import ready_run
 from tests.askers import NoAsker
-from tests.waiting import PATIENCE_SECONDS, comes
+from tests.waiting import PATIENCE_SECONDS, comes, in_a_thread
 
 IN_A_TASK = "measure: called by a task of a slice, which runs meanwhile: call it outside of tasks"
 CORES = usable_cores()
@@ -37,18 +37,9 @@ def _all_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     assert not ledger.line
 
 
-def in_a_thread(act: Callable[[], object]) -> Callable[[], Any]:
-    """Begin it; the function that is returned waits for what it gives, or raises."""
-    answers: list[object] = []
-
-    def call() -> None:
-        try:
-            answers.append(act())
-        except BaseException as error:
-            answers.append(error)
-
-    thread = threading.Thread(target=call, daemon=True)
-    thread.start()
+def begun(act: Callable[[], object]) -> Callable[[], Any]:
+    """In a thread; the function that is returned waits for what it gives, or raises."""
+    thread, answers = in_a_thread(act)
 
     def answer() -> object:
         thread.join(PATIENCE_SECONDS)
@@ -76,7 +67,7 @@ def test_no_task_runs_while_it_measures_and_those_go_on_after_it(tmp_path: Path)
                 runs.append(len(s.run(1)))
             return len(runs)
 
-        answer = in_a_thread(repeat)
+        answer = begun(repeat)
         result = fo.measure(commands=[["sh", "-c", f"sleep 0.01; test ! -e {inside}"]])
         measured = len(runs)
         assert comes(lambda: len(runs) >= measured + 2)
@@ -152,7 +143,7 @@ def test_what_it_calls_while_it_measures_cannot_run_a_slice(how: Any) -> None:
 def test_two_measurements_of_one_program_follow_one_another(tmp_path: Path) -> None:
     one = tmp_path / "one"
     command = ["sh", "-c", f"mkdir {one} && sleep 0.02 && rmdir {one}"]
-    first, second = (in_a_thread(lambda: fo.measure(commands=[command])) for _ in range(2))
+    first, second = (begun(lambda: fo.measure(commands=[command])) for _ in range(2))
     assert [first().failed, second().failed] == [(), ()]
 
 
@@ -251,7 +242,7 @@ def test_a_module_of_workers_says_that_this_process_is_none(name: str) -> None:
 def test_a_thread_that_a_task_waits_for_does_not_hang() -> None:
     @fo.task
     def asks(word: fo.str_) -> fo.str_:
-        error = in_a_thread(lambda: fo.measure(commands=[word], seconds=0.3))()
+        error = begun(lambda: fo.measure(commands=[word], seconds=0.3))()
         assert isinstance(error, fo.SliceRefused)
         raise error
 

@@ -15,7 +15,7 @@ import flowos as fo
 from flowos.engine import here
 from flowos.engine.local._processors import usable_cores
 from flowos.model import flow_input
-from tests.waiting import PATIENCE_SECONDS
+from tests.waiting import PATIENCE_SECONDS, in_a_thread
 
 CORES = usable_cores()
 
@@ -57,20 +57,6 @@ class Watched:
     def comes(self, entered: int, seconds: float = PATIENCE_SECONDS) -> bool:
         with self.changed:
             return self.changed.wait_for(lambda: self.entered >= entered, seconds)
-
-
-def in_a_thread(act: Any) -> tuple[threading.Thread, list[Any]]:
-    answers: list[Any] = []
-
-    def call() -> None:
-        try:
-            answers.append(act())
-        except BaseException as error:
-            answers.append(error)
-
-    thread = threading.Thread(target=call, daemon=True)
-    thread.start()
-    return thread, answers
 
 
 def answer(act: Any) -> Any:
