@@ -100,7 +100,7 @@ def _main(words: list[str]) -> tuple[str, int]:
     from flowos.cli._output import OutputFailed, watch_streams
 
     watch_streams()
-    with_settings, rest = _without_settings(words)
+    with_settings, rest = _command_first(words)
     rest = _asked(rest)
     command = rest[0] if rest and rest[0] in COMMANDS else ""
     name = f"flowos {command}".strip()
@@ -121,7 +121,7 @@ def _asked(words: list[str]) -> list[str]:
     return [*(words[2:] if words[1:2] == ["help"] else words[1:]), "--help"]
 
 
-def _without_settings(words: list[str]) -> tuple[bool, list[str]]:
+def _command_first(words: list[str]) -> tuple[bool, list[str]]:
     """Whether there are settings; the command, then its words, and -q or -v from before it.
 
     Takes what `--set` before the command says to where it is read: the environment, which a command
