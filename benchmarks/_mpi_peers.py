@@ -85,8 +85,15 @@ def of_osu(family: Family, folder: Path) -> Numbers:
         program = next((p for p in sorted(folder.rglob(name)) if os.access(p, os.X_OK)), None)
         if program is None or program.is_dir():
             sys.exit(f"mpi: no {name} below {folder}")
-        found.update(_columns(family.run(str(program)).stdout.decode(), metrics))
+        words = (str(program), *_as_floats(family, str(program)))
+        found.update(_columns(family.run(*words).stdout.decode(), metrics))
     return found
+
+
+def _as_floats(family: Family, program: str) -> tuple[str, ...]:
+    """Since 7.2 what is summed are characters, unless one says otherwise."""
+    said = family.run(program, "--help").stdout
+    return ("-T", "mpi_float") if b"mpi_float" in said else ()
 
 
 def of_imb(family: Family, imb: Path, ours: Path) -> Numbers:

@@ -15,7 +15,8 @@ from flowos.model import (
     Unmeasured,
     UsageError,
 )
-from flowos.operations.history import compared, report
+from flowos.operations.compare import compare_levels
+from flowos.operations.history import report
 from flowos.store import open_store
 
 RUN = Run(
@@ -63,7 +64,7 @@ def test_environments_are_compared_with_the_error_of_all_looks_as_in_the_run(url
     ]
     kept(url, RUN, *samples)
     own = next(v for v in report("last", url).verdicts if v.probe == "startup")
-    (found,) = compared("last", url, axis="env")
+    (found,) = compare_levels("last", url, axis="env")
     assert found.answer == own.answer == "inconclusive"
     assert (found.ratio, found.low, found.high) == (own.ratio, own.low, own.high)
     assert found.low < 1 < found.ratio
@@ -73,7 +74,7 @@ def test_storage_has_the_margin_of_its_run_unless_another_is_given(url: str) -> 
     case = Case("fio", (("env", "bare"),))
     kept(url, RUN, *((case.at(env=env), 1, 1.0) for env in ("bare", "mine", "mine", "bare")))
     for margin, used in ((None, 0.06), (0.1, 0.1)):
-        (found,) = compared("last", url, axis="env", margin=margin)
+        (found,) = compare_levels("last", url, axis="env", margin=margin)
         assert found.margin == used
 
 
@@ -87,10 +88,10 @@ def test_a_setting_that_was_measured_alone_says_that_the_time_was_out(url: str) 
     alone = replace(RUN, environments=(), request=MeasurementRequest(), unmeasured=missed)
     kept(url, alone, (case, 1, 1.0))
     with pytest.raises(UsageError) as refused:
-        compared("last", url, axis="stores")
+        compare_levels("last", url, axis="stores")
     assert str(refused.value) == (
         f"run {RUN.id}: only stores=nt was measured (the time was out), so there is nothing to"
         " compare; give more time, as in `flowos measure --only stream --minutes 4`"
     )
     with pytest.raises(UsageError, match="has no axis 'places'; it has none"):
-        compared("last", url, axis="places")
+        compare_levels("last", url, axis="places")

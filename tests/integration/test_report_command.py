@@ -12,8 +12,9 @@ import pytest
 from pyarrow.parquet import read_table
 
 from flowos.model import Case, MachineState, Run, Sample, StoreError, UsageError
-from flowos.operations.history import beside, rewritten
+from flowos.operations.compare import compare_runs
 from flowos.operations.history import report as stored_report
+from flowos.operations.history import rewritten
 from flowos.operations.side_by_side import imported, side_by_side_of
 from flowos.operations.usual import with_places
 from flowos.plan import outcome
@@ -119,7 +120,7 @@ def test_commands_that_differ_behind_their_label_or_may_fail_are_not_judged(
     ]
     db = str(stored(runs, tmp_path / "runs.db"))
     first, *others = (run.run.id for run in runs)
-    found = [beside((first, other), db) for other in others]
+    found = [compare_runs((first, other), db) for other in others]
     assert [outcome(each.probes) for each in found] == ["cannot judge"] * 2 + ["equal or better"]
     assert [each.changes[0] if each.changes else "" for each in found] == [
         "commands: sh -c ': a long common beginning of it; sleep 1',"

@@ -230,11 +230,11 @@ def _deployments(args: argparse.Namespace, ref: str, margin: dict[str, float]) -
 
 
 def _levels(args: argparse.Namespace, ref: str, axis: str, margin: dict[str, float]) -> int:
-    from flowos.operations import history
+    from flowos.operations.compare import compare_levels
     from flowos.plan import outcome
     from flowos.report import WIDTH, verdicts_text
 
-    verdicts = history.compared(ref, args.store, axis=axis, base=args.base, **margin)
+    verdicts = compare_levels(ref, args.store, axis=axis, base=args.base, **margin)
     verdicts = _of_probes(verdicts, args.only)
     answer = outcome(verdicts)
     code = EXITS[answer] if args.base else 0
@@ -246,11 +246,11 @@ def _levels(args: argparse.Namespace, ref: str, axis: str, margin: dict[str, flo
 
 
 def _runs(args: argparse.Namespace, refs: tuple[str, str], margin: dict[str, float]) -> int:
-    from flowos.operations import history
+    from flowos.operations.compare import compare_runs
     from flowos.plan import outcome
     from flowos.report import runs_text
 
-    found = history.beside(refs, args.store, **margin)
+    found = compare_runs(refs, args.store, **margin)
     known = dict.fromkeys(v.metric for v in found.probes)
     only = _chosen(args.only, known)
     probes = tuple(v for v in found.probes if v.metric in only)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flowos.feeder._arrow import Rows, bytes_of_rows, is_sample_type
+from flowos.feeder._arrow_rows import Rows, bytes_of_rows, is_sample_type
 from flowos.feeder._entries import add, digest
 from flowos.feeder._interfaces import Listing, PrefetchBudget, Tickets
 from flowos.feeder._one_line import one_line

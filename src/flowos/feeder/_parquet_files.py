@@ -8,7 +8,7 @@ from pathlib import Path
 from stat import S_ISDIR
 from typing import Any
 
-from flowos.feeder._arrow import Rows
+from flowos.feeder._arrow_rows import Rows
 from flowos.feeder._endings import PARQUET
 from flowos.feeder._entries import in_byte_order
 from flowos.feeder._fsspec import FileSystem

@@ -8,7 +8,7 @@ _PARTS = {
     "_acceptance_text": "baseline_text check_text",
     "_baseline_json": "baseline_json read_baseline_json",
     "_convergence": "ConvergencePlot convergence_text",
-    "_csv": "csv",
+    "_csv": "NUMBER_COLUMNS csv",
     "_deployments_text": "deployments_text",
     "_json": "json json_schema read_json",
     "_junit": "junit",
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         convergence_text as convergence_text,
     )
     from flowos.report._csv import (
+        NUMBER_COLUMNS as NUMBER_COLUMNS,
         csv as csv,
     )
     from flowos.report._deployments_text import (

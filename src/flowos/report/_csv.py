@@ -28,6 +28,11 @@ _FIXED = (
     "trusted",
     "marks",
 )
+NUMBER_COLUMNS = (
+    *("median", "low", "high", "best"),
+    *("measured_ceiling", "measured_share", "nominal_ceiling", "nominal_share"),
+)
+"""Those with numbers, but for `count`, which is whole; all others are text."""
 
 
 def csv(report: Report) -> str:

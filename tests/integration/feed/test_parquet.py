@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flowos._native import Cache
-from flowos.feeder._arrow import Rows
+from flowos.feeder._arrow_rows import Rows
 from flowos.feeder._parquet import ParquetSource
 from flowos.model import FeedError, SampleError
 

@@ -1,7 +1,7 @@
 """What of a run is compared along an axis."""
 
 from flowos.model import Case, Sample
-from flowos.operations.history import _with_base
+from flowos.operations.compare import _with_base
 
 
 def sample(**levels: str) -> Sample:
