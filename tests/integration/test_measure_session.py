@@ -275,6 +275,18 @@ def test_in_one_environment_each_probe_has_a_first_round_there_and_back_before_a
     assert done.said == []
 
 
+def test_rounds_without_which_nothing_is_concluded_come_before_repeats_of_what_is_uncertain(
+    measured: Callable[..., Measured],
+) -> None:
+    uncertain = survey("gemm", c=itertools.cycle((1.0, 1.5)), d=itertools.cycle((1.0, 1.5)))
+    compared = survey("stream", a=always(1), b=always(2))
+    done = measured(uncertain, compared, seconds=60.0)
+    names = [s.case.level("name") for s in done.samples]
+    assert sorted(names[:8]) == sorted("abcd" * 2)
+    assert sorted(names[8:20]) == sorted("ab" * 6)
+    assert set(names[20:]) == {"c", "d"}
+
+
 def slowly(seconds: float) -> Rates:
     while True:
         time.sleep(seconds)

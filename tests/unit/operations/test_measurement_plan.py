@@ -27,7 +27,7 @@ def taken(parts: list[Design], left: float) -> list[float]:
     """What each gets where each takes all that it may."""
     found = []
     for done in range(len(parts)):
-        found.append(seconds_for(parts[done:], left))
+        found.append(seconds_for(parts[done:], [1] * len(parts[done:]), left))
         left -= found[-1]
     return found
 
@@ -52,15 +52,22 @@ def test_each_has_a_whole_round_before_any_has_another() -> None:
 @pytest.mark.parametrize("left", [6.0, 8.0, 11.0])
 def test_each_case_is_measured_once_before_any_is_measured_there_and_back(left: float) -> None:
     parts = [part(1, 1), part(1, 1, rounds=4)]
-    assert left - seconds_for(parts, left) >= once_each(parts[1:])
+    assert left - seconds_for(parts, [1, 1], left) >= once_each(parts[1:])
+
+
+def test_what_lacks_rounds_gets_them_before_others_are_repeated() -> None:
+    """By their shares it would get 11 s."""
+    compared, others = part(1, 1, rounds=4), [part(3, 3), part(1)]
+    assert seconds_for([compared, *others], [3, 0, 0], 20.0) == pytest.approx(13.2)
+    assert seconds_for([compared, *others], [3, 0, 0], 40.0) == pytest.approx(40 * 16 / 29)
 
 
 def test_what_is_too_long_for_the_time_takes_what_is_left() -> None:
-    assert seconds_for([part(100.0), part(1.0)], 10.0) == 10.0
+    assert seconds_for([part(100.0), part(1.0)], [1, 1], 10.0) == 10.0
 
 
 def test_what_takes_no_time_gets_none() -> None:
-    assert seconds_for([part(), part()], 10.0) == 0.0
+    assert seconds_for([part(), part()], [1, 1], 10.0) == 0.0
 
 
 def test_for_ceilings_a_fifth_of_the_time_is_kept_at_most() -> None:

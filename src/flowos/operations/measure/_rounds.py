@@ -32,6 +32,11 @@ class Block:
         return next(iter(self.entries.values())).compared.probe
 
     @property
+    def lacking(self) -> int:
+        """Rounds without which nothing is concluded."""
+        return max(self.design.min_rounds - self.rounds, 0)
+
+    @property
     def deciding(self) -> list[Sample]:
         """The samples on which verdicts are based."""
         return [s for s in self.seen if self.probe.decides(s)]

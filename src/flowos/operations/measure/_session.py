@@ -1,7 +1,8 @@
 """`flowos measure`: environments are made ready, programs compiled, then rounds of cases run.
 
 With one environment the cases of a probe are interleaved, and probes follow each other: a first
-round of each, then the others; first what was asked for, then what only bounds its numbers. With
+round of each, then those that conclusions need, then others; first what was asked for, then what
+only bounds its numbers. With
 several each case is compared between them, and rounds of all comparisons alternate, so that each
 spans the whole time; one that is decided ends, and so does an environment inside it.
 Success: every case was measured in at least one whole round, or has a reason why not; each
@@ -142,6 +143,7 @@ class Session:
     _took: float = 0.0
     _estimated: float = 0.0
     """Seconds of all samples so far."""
+    _latest: Block | None = None
 
     def measure(self, blocks: Sequence[Block]) -> None:
         """Run rounds until all blocks are finished."""
@@ -160,11 +162,11 @@ class Session:
     def _turn(self, open_: Sequence[Block], blocks: Sequence[Block]) -> Block:
         """Which block has the next round.
 
-        One environment: a block without a round, the shortest first; then the first unfinished one,
-        until its share of the time is over. Several: among probes without an overall verdict the
-        one that had least time so far; by time, as a round of storage takes as long as twenty of
-        arithmetic, which needs as many. Probes with an overall verdict wait for the others; then
-        single cases get the time that is left.
+        One environment: a block without a round, the shortest first; then the first that lacks
+        rounds, then the first unfinished one, until its share of the time is over. Several: among
+        probes without an overall verdict the one that had least time so far; by time, as a round of
+        storage takes as long as twenty of arithmetic, which needs as many. Probes with an overall
+        verdict wait for the others; then single cases get the time that is left.
         """
         if open_[0].design.axis:
             undecided = [b for b in open_ if self._undecided(b)]
@@ -172,11 +174,13 @@ class Session:
         asked = [b for b in open_ if self._is_asked(b)]
         waiting = asked or open_
         new = [b for b in waiting if not b.rounds]
-        block = min(new, key=lambda b: once_seconds(b.design)) if new else waiting[0]
-        if block.rounds <= 1:
-            others = [b.design for b in new or waiting if b is not block]
+        lacking = [b for b in waiting if b.lacking]
+        block = min(new, key=lambda b: once_seconds(b.design)) if new else (lacking or waiting)[0]
+        if block.rounds <= 1 or block is not self._latest:
+            others = [b for b in new or waiting if b is not block]
             ceilings = [b.design for b in open_ if b not in waiting]
             self._share_out(block, others, ceilings)
+        self._latest = block
         return block
 
     def _is_asked(self, block: Block) -> bool:
@@ -184,17 +188,17 @@ class Session:
         step = self.sampler.run.request.suite
         return step is None or step.probe == block.probe.name
 
-    def _share_out(
-        self, block: Block, others: Sequence[Design], ceilings: Sequence[Design]
-    ) -> None:
+    def _share_out(self, block: Block, others: Sequence[Block], ceilings: Sequence[Design]) -> None:
         """Set when its first round has to end, or all others, with these still to come."""
         left = self.sampler.left_seconds
         kept = kept_for_ceilings(list(map(self._at_pace, ceilings)), left)
         paced = self._at_pace(block.design)
         first = paced if once_seconds(paced) <= left - kept else block.design
-        share = seconds_for([first, *map(self._at_pace, others)], left - kept)
+        later = [b.design for b in others]
+        needed = [_needed(b, among=block) for b in (block, *others)]
+        share = seconds_for([first, *map(self._at_pace, later)], needed, left - kept)
         block.until = engine.now() + share
-        block.reserve = once_each(others) + kept
+        block.reserve = once_each(later) + kept
         if self.uses_up and block.rounds:
             block.design = as_often_as_time_allows(block.design)
 
@@ -364,6 +368,11 @@ class Session:
 
     def _limits(self, block: Block) -> NoiseThresholds:
         return limits_for(self.sampler.run.facts.architecture, (s.state for s in block.seen))
+
+
+def _needed(block: Block, *, among: Block) -> int:
+    """Rounds that it is to have next to this one: a first, then those that it lacks, then one."""
+    return block.lacking if among.rounds and among.lacking else 1
 
 
 def _spent(blocks: Sequence[Block], probe: Probe) -> float:

@@ -1,8 +1,9 @@
 """How the time of a run is shared out.
 
 With one environment each probe has its first round before any has a second, the shortest first:
-where estimates prove too low, as on a busy machine, as many as possible get their turn. Then each
-is measured for its share (`seconds_for`). Probes that only bound the numbers of what was asked for
+where estimates prove too low, as on a busy machine, as many as possible get their turn. Then those
+whose conclusions need more rounds get them, as fewer conclude nothing, and each is measured for its
+share (`seconds_for`). Probes that only bound the numbers of what was asked for
 come last, and CEILING_SHARE at most is kept for them. What was measured so far shows how much
 longer than estimated all takes (`at_pace`). With several environments, rounds of the probes
 alternate, so that each comparison spans the whole time: see `_session`.
@@ -103,20 +104,21 @@ def as_often_as_time_allows(d: Design) -> Design:
     return replace(d, min_rounds=sys.maxsize if d.turns > 1 else d.min_rounds)
 
 
-def seconds_for(designs: Sequence[Design], left: float) -> float:
+def seconds_for(designs: Sequence[Design], needed: Sequence[int], left: float) -> float:
     """How long the first design may take, with so many seconds left for all of them.
 
-    Its share is proportional to the time of its minimum rounds. It gets at least a whole round, as
-    fewer samples show no factor, if the others can have one too; if not, each of their cases is
-    reserved one sample. Its own cases get one sample each, if most of that time is left.
+    needed: rounds that each has to have. Its share is proportional to the time of its minimum
+    rounds. It gets at least the rounds that it needs, if the others can have theirs too; if not,
+    each of their cases is reserved one sample. Its own cases get one sample each, if most of that
+    time is left.
     """
     first, later = designs[0], designs[1:]
-    once, whole_round = SLACK * once_seconds(first), SLACK * round_seconds(first)
+    once = SLACK * once_seconds(first)
     least = once if left >= MIN_SHARE * once else left
     share = left * min_seconds(first) / (sum(map(min_seconds, designs)) or 1.0)
-    without_rounds = left - SLACK * sum(map(round_seconds, later))
-    if without_rounds >= whole_round:
-        return max(min(max(share, whole_round), without_rounds), least)
+    need, *others = (SLACK * n * round_seconds(d) for d, n in zip(designs, needed, strict=True))
+    if (free := left - sum(others)) >= need:
+        return max(min(max(share, need), free), least)
     return max(min(share, left - once_each(later)), least)
 
 
