@@ -200,12 +200,12 @@ class CompiledGraph:
             self._compiled.teardown()
 
 
-def pipelined(ray: Any, graph: Any, most: int = 8) -> list[int]:
+def pipelined(ray: Any, graph: Any, max_in_flight: int = 8) -> list[int]:
     """As many executions in flight as a compiled graph takes by default, and two fewer."""
     flight: list[Any] = []
     results: list[int] = []
     for i in range(ITEMS):
-        if len(flight) == most:
+        if len(flight) == max_in_flight:
             results.append(ray.get(flight.pop(0)))
         flight.append(graph.execute(i))
     return results + [ray.get(each) for each in flight]

@@ -39,7 +39,7 @@ def flow() -> Any:
     return fo.flow_output(act(fo.flow_input("what", fo.str_), fo.flow_input("mark", fo.str_)))
 
 
-def tell(file: Path) -> None:
+def print_once_there(file: Path) -> None:
     """What stands in it, once it is there."""
     while not file.exists():
         time.sleep(0.01)
@@ -58,7 +58,7 @@ def lost() -> dict[str, float]:
             held.run(does, "die", str(died))
         killed = time.time() - died.stat().st_mtime
         list(held.map(does, [("pause", "")] * 6))
-        threading.Thread(target=tell, args=(stays,)).start()
+        threading.Thread(target=print_once_there, args=(stays,)).start()
         list(held.map(does, [("stay", str(stays))]))
         return {"first": first, "killed": killed, "answered": time.time()}
 

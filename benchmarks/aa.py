@@ -56,10 +56,8 @@ def main() -> int:
     return 1 if missed else 0
 
 
-def rate(
-    what: str, hits: int, trials: int, least: float, most: float, **more: Any
-) -> dict[str, Any]:
-    """`holds`: the rate itself lies within least..most."""
+def rate(what: str, hits: int, trials: int, low: float, high: float, **more: Any) -> dict[str, Any]:
+    """`holds`: the rate itself lies within low..high."""
     low, high = wilson(hits, trials)
     return {
         "what": what,
@@ -68,8 +66,8 @@ def rate(
         "rate": hits / trials,
         "low": low,
         "high": high,
-        "claim": f"{least:g}..{most:g}",
-        "holds": least <= hits / trials <= most,
+        "claim": f"{low:g}..{high:g}",
+        "holds": low <= hits / trials <= high,
         **more,
     }
 
@@ -121,12 +119,12 @@ def answer(seen: Iterable[Sample]) -> str:
 
 def regimes_simulated(trials: int) -> Iterator[dict[str, Any]]:
     """Series of 16 values, a third of them in a second regime, or none."""
-    for step, least, most in ((1.5, MIN_FOUND, 1), (1.0, 0, MAX_FALSE)):
+    for step, low, high in ((1.5, MIN_FOUND, 1), (1.0, 0, MAX_FALSE)):
         machines = (SimulatedMachine(seed, NoiseModel(regime=1.0)) for seed in range(trials))
         rows = ([m.measure(step if i % 3 == 0 else 1.0) for i in range(16)] for m in machines)
         hits = sum(regimes(row) is not None for row in rows)
         yield rate(
-            f"simulated: two regimes seen where the step is {step:g}", hits, trials, least, most
+            f"simulated: two regimes seen where the step is {step:g}", hits, trials, low, high
         )
 
 

@@ -14,7 +14,7 @@ NAMES = (
     "workers",
     "engines",
     "sort",
-    "r",
+    "languages",
     "slices",
     "kept_results",
     "programs",

@@ -31,7 +31,7 @@ from typing import Any
 from flowos.drivers import RUNTIMES
 from flowos.engine import here
 from flowos.model import Sample, Verdict, from_plain, to_json
-from flowos.plan import OVERALL
+from flowos.plan import GEOMEAN
 
 FLOWOS, TMP = str(Path(sys.executable).with_name("flowos")), Path("/tmp")
 AS_USER = Path(__file__).parents[1] / "tools/as-user"
@@ -70,7 +70,7 @@ def main() -> int:
         places = words_for(args.image, Path(name))
         conversion = converted(Path(name) / "image")
         starts = list(startups(places))
-        typed = list(typed_beside_own(places, Path(name)))
+        typed = list(typed_and_own(places, Path(name)))
         project = list(project_over_tmp(places, Path(name) / "project"))
         verdicts = compared(places, args.only, args.minutes)
     reports = {"conversion": conversion, "startup": starts, "typed": typed, "project": project}
@@ -139,7 +139,7 @@ def startups(places: Places) -> Iterator[dict[str, Any]]:
         }
 
 
-def typed_beside_own(places: Places, folder: Path) -> Iterator[dict[str, Any]]:
+def typed_and_own(places: Places, folder: Path) -> Iterator[dict[str, Any]]:
     """Overhead of FlowOS for a command that does nothing; for bare also over an empty Python."""
     for runtime, own in own_commands(folder).items():
         word = places.get((runtime, "folder"), "bare" if runtime in ("bare", "python") else "")
@@ -239,8 +239,8 @@ def compared(places: Places, probes: str, minutes: float) -> dict[str, Any]:
     counts: dict[str, dict[str, Counter[str]]] = {}
     for v in verdicts:
         counts.setdefault(v.probe, {}).setdefault(v.other, Counter())[v.answer] += 1
-    whole = [v for v in verdicts if v.probe == OVERALL]
-    single = [v for v in verdicts if v.probe != OVERALL]
+    whole = [v for v in verdicts if v.probe == GEOMEAN]
+    single = [v for v in verdicts if v.probe != GEOMEAN]
     twins = [v for v in single if v.other == "bare#2"]
     wrong = [v for v in twins if v.answer in ("slower", "faster")]
     bare = {v.answer for v in whole if v.other == "bare#2"}

@@ -40,7 +40,7 @@ from flowos.probes.flops import Flops
 from flowos.probes.gemm import Gemm
 
 PROGRAMS = Path(gemm.__file__).parent / "programs"
-LEAST, MOST = 0.85, 1.02
+MIN_SHARE, MAX_SHARE = 0.85, 1.02
 MIN_ROUNDS = 2
 SECONDS = 3.0
 """For the products of a case in one turn, both types together."""
@@ -66,19 +66,19 @@ def main() -> int:
         cores: max(row["share"] for row in table if row["cores"] == cores and row["type"] == "f64")
         for cores in {row["cores"] for row in table}
     }
-    holds = min(best.values()) >= LEAST and all(row["share"] <= MOST for row in table)
-    claim = f"the best library reaches {LEAST:.0%} of the f64 ceiling, none exceeds its ceiling"
+    holds = min(best.values()) >= MIN_SHARE and all(row["share"] <= MAX_SHARE for row in table)
+    claim = f"the best library reaches {MIN_SHARE:.0%} of the f64 ceiling, none exceeds its ceiling"
     print(json.dumps({"claim": claim, "holds": holds, "best": best, "table": table}, indent=1))
     return 0 if holds else 1
 
 
 def rounds_of(
-    turns: list[tuple[Probe, Case]], folder: Path, most: int, seconds: float
+    turns: list[tuple[Probe, Case]], folder: Path, max_rounds: int, seconds: float
 ) -> Iterator[Round]:
     """Run rounds while one more fits, by the time of the longest."""
     ends = monotonic() + seconds
     longest = 0.0
-    for number in range(most):
+    for number in range(max_rounds):
         began = monotonic()
         if number >= MIN_ROUNDS and began + longest > ends:
             return
@@ -97,8 +97,8 @@ def cases(sizes: str) -> Iterator[tuple[Probe, Case]]:
     ]
     forced = {c.level("library") for c in products if c.level("isa") != "default"}
     for case in products:
-        beside = case.level("isa") == "default" and case.level("library") in forced
-        seconds = SECONDS / 3 if beside else SECONDS
+        is_compared = case.level("isa") == "default" and case.level("library") in forced
+        seconds = SECONDS / 3 if is_compared else SECONDS
         given = {**dict(case.details), "sizes": sizes, "seconds": f"{seconds:g}"}
         yield Gemm(), replace(case, details=tuple(given.items()))
 

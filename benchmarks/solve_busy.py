@@ -50,7 +50,7 @@ def seconds(matrix: Csr, threads: int, answers: set[str]) -> float:
     return took
 
 
-def beside(count: int, matrix: Csr, rounds: int, answers: set[str]) -> dict[str, Any]:
+def side_by_side(count: int, matrix: Csr, rounds: int, answers: set[str]) -> dict[str, Any]:
     """Seconds with one thread and with all while `count` loops run, and their ratios."""
     cores = len(os.sched_getaffinity(0))
     turns: dict[int, list[float]] = {1: [], cores: []}
@@ -78,7 +78,7 @@ def main() -> int:
     args = options.parse_args()
     matrix = poisson(args.cells, args.cells, args.cells)
     answers: set[str] = set()
-    rows = [beside(count, matrix, args.rounds, answers) for count in LOOPS]
+    rows = [side_by_side(count, matrix, args.rounds, answers) for count in LOOPS]
     holds = len(answers) == 1 and all(row["ratio"] <= MAX_RATIO for row in rows)
     found = {"cells": args.cells, "rows": rows, "x": sorted(answers), "holds": holds}
     if args.json:

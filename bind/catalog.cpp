@@ -33,8 +33,8 @@ namespace nb = nanobind;
 using namespace nb::literals;
 using flowos::feed::Cache;
 using flowos::feed::Catalog;
-using flowos::feed::Early;
 using flowos::feed::Files;
+using flowos::feed::FolderPrefetcher;
 using flowos::feed::Opened;
 using flowos::feed::Progress;
 
@@ -80,12 +80,14 @@ Catalog made(std::vector<FileName> groups, const std::vector<FileName>& names,
   return catalog;
 }
 
-Catalog list_folder(const Path& root, unsigned threads, Progress* found, Early* early) {
+Catalog list_folder(const Path& root, unsigned threads, Progress* found,
+                    FolderPrefetcher* prefetcher) {
   return watched(found, [&](Progress& progress) {
-    if (early == nullptr) return flowos::feed::list_folder(root, threads, progress);
-    return flowos::feed::list_folder(
-        root, threads, progress,
-        [early](std::string_view folder, std::string_view names) { early->found(folder, names); });
+    if (prefetcher == nullptr) return flowos::feed::list_folder(root, threads, progress);
+    return flowos::feed::list_folder(root, threads, progress,
+                                     [prefetcher](std::string_view folder, std::string_view names) {
+                                       prefetcher->found(folder, names);
+                                     });
   });
 }
 
@@ -212,23 +214,25 @@ nb::bytes read_sample(const Files& files, std::uint64_t sample) {
   return nb::bytes(bytes.data(), bytes.size());
 }
 
-void bind_early(nb::class_<Early>& early) {
-  early
+void bind_prefetcher(nb::class_<FolderPrefetcher>& prefetcher) {
+  prefetcher
       .def(
           "__init__",
-          [](Early* at, const Path& root, unsigned threads, std::uint64_t max_bytes) {
-            new (at) Early(root, threads, max_bytes);
+          [](FolderPrefetcher* at, const Path& root, unsigned threads, std::uint64_t max_bytes) {
+            new (at) FolderPrefetcher(root, threads, max_bytes);
           },
           "root"_a, "threads"_a, "max_bytes"_a, Unlocked(),
           "Holds at most so many bytes in memory. Raises FeedError if there is no such folder.")
       .def(
           "keep",
-          [](Early& its, const Catalog& catalog, Cache& cache) { its.keep(catalog, cache); },
+          [](FolderPrefetcher& its, const Catalog& catalog, Cache& cache) {
+            its.keep(catalog, cache);
+          },
           "catalog"_a, "cache"_a, Unlocked(),
           "Writes what was read into the cache of this catalog's samples; nothing more is read.")
-      .def("end", &Early::end, Unlocked(), "Stops reading and frees what was read.")
-      .def_prop_ro("bytes", &Early::bytes, "Read from the source, in all.")
-      .def_prop_ro("samples", &Early::samples, "Read from the source, in all.");
+      .def("end", &FolderPrefetcher::end, Unlocked(), "Stops reading and frees what was read.")
+      .def_prop_ro("bytes", &FolderPrefetcher::bytes, "Read from the source, in all.")
+      .def_prop_ro("samples", &FolderPrefetcher::samples, "Read from the source, in all.");
 }
 
 // What is said of all samples at once.
@@ -274,11 +278,12 @@ void bind_changes(nb::class_<Catalog>& catalog) {
 
 void bind_listings(nb::class_<Catalog>& catalog) {
   catalog
-      .def_static("list_folder", &list_folder, "root"_a, "threads"_a = 32, "found"_a = nb::none(),
-                  "early"_a = nb::none(),
-                  "Every file of every folder, in byte order of the paths; hidden ones left out. "
-                  "early: reads them meanwhile. Raises FeedError if a folder does not exist or "
-                  "cannot be listed, or if there are no samples.")
+      .def_static(
+          "list_folder", &list_folder, "root"_a, "threads"_a = 32, "found"_a = nb::none(),
+          "prefetcher"_a = nb::none(),
+          "Every file of every folder, in byte order of the paths; hidden ones left out. "
+          "prefetcher: reads them meanwhile. Raises FeedError if a folder does not exist or "
+          "cannot be listed, or if there are no samples.")
       .def_static(
           "list_tars", &list_tars, "root"_a, "shards"_a, "member"_a = FileName{}, "threads"_a = 8,
           "found"_a = nb::none(),
@@ -306,8 +311,9 @@ void bind_catalog(nb::module_& m) {
           "stop", [](Progress& progress) { progress.stopped = true; },
           "Ends the listing with FeedError; may be called from any thread.");
 
-  nb::class_<Early> early(m, "Early",
-                          "Reads files while the folder that they lie in is still being listed.");
+  nb::class_<FolderPrefetcher> prefetcher(
+      m, "FolderPrefetcher",
+      "Reads files while the folder that they lie in is still being listed.");
   nb::class_<Catalog> catalog(m, "Catalog",
                               "What a data set holds: its samples in a fixed order. Names are str "
                               "as of os.fsdecode.");
@@ -331,7 +337,7 @@ void bind_catalog(nb::module_& m) {
   bind_columns(catalog);
   bind_changes(catalog);
   bind_listings(catalog);
-  bind_early(early);
+  bind_prefetcher(prefetcher);
 
   nb::class_<Files>(m, "Files", "The samples of a catalog below a root that is mounted here.")
       .def(

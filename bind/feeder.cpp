@@ -171,9 +171,9 @@ class PythonFeeder {
     }
   }
 
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> pull(std::size_t most) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> pull(std::size_t max_tickets) {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> tickets;
-    for (const Feeder::Ticket& ticket : feeder_->pull(most)) {
+    for (const Feeder::Ticket& ticket : feeder_->pull(max_tickets)) {
       tickets.emplace_back(ticket.id, ticket.sample);
     }
     return tickets;
@@ -296,7 +296,7 @@ void bind_peers(nb::module_& m) {
                               .node = node,
                               .node_of_rank = std::move(node_of_rank),
                               .secret = std::move(secret),
-                              .most = duration_cast<milliseconds>(Seconds(timeout_seconds)),
+                              .max_wait = duration_cast<milliseconds>(Seconds(timeout_seconds)),
                               .rest = duration_cast<milliseconds>(Seconds(rest_seconds))};
       };
   nb::class_<PeerSettings>(m, "PeerSettings",
@@ -347,7 +347,7 @@ void bind_feeder(nb::module_& m) {
            "How many batches an epoch has from this position on.")
       .def("start_after", &PythonFeeder::start_after, nb::arg("start"), nb::arg("batches"),
            "The position where an epoch goes on after so many batches of all ranks.")
-      .def("pull", &PythonFeeder::pull, nb::arg("most"), Unlocked(),
+      .def("pull", &PythonFeeder::pull, nb::arg("max_tickets"), Unlocked(),
            "Waits for samples to fetch: (id, sample); empty when closed.")
       .def("push", &PythonFeeder::push, nb::arg("id"), nb::arg("data"),
            nb::sig("def push(self, id: int, data: typing_extensions.Buffer) -> None"),

@@ -161,7 +161,7 @@ FIELDS = {
     "what": "what it is about",
     "why": "the reason, in words",
     "works": "whether it is permitted",
-    "Advice.worth": "the factor that it gains",
+    "Advice.gain": "the factor that it gains",
     "x": "axis of which the levels lie along x",
     "x_label": "of the x axis",
     "y_label": "of the y axis",

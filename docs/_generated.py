@@ -1,4 +1,4 @@
-"""Pages of the reference that follow from the code: commands, public names, what is kept."""
+"""Pages of the reference that follow from the code: commands, exit codes, public names, data."""
 
 import argparse
 from collections.abc import Iterator
@@ -11,12 +11,14 @@ import flowos
 from flowos.cli import parser
 from flowos.cli._commands import COMMANDS
 from flowos.cli._described import options, subparsers
+from flowos.cli._exit_codes import codes_page
+from flowos.cli._shared import epilog_text
 
 NAMES = {
     "Flows": (
         "What is computed: typed tasks, wired by calling them.",
-        "task command cxx opencl cuda hdl r bitstream either flow_input flow_output cond loop gang"
-        " Task Flow Needs RunResult File In Out",
+        "task command cxx opencl cuda hdl r julia bitstream either flow_input flow_output cond loop"
+        " gang Task Flow Needs RunResult File In Out",
     ),
     "Slices": (
         "Where it runs: resources that are held, of this machine or of a pool.",
@@ -39,13 +41,16 @@ NAMES = {
     ),
 }
 
+_COLUMNS = 98
+
 
 def write(folder: Path) -> None:
     """Write all pages into an empty folder."""
     folder.mkdir(parents=True)
     for name in COMMANDS:
         (folder / f"flowos-{name}.md").write_text("\n".join(_command(name)) + "\n")
-    pages = {"python": _python, "report-json": report_page, "store": store_page}
+    pages = {"exit-codes": codes_page, "python": _python}
+    pages |= {"report-json": report_page, "store": store_page}
     for page, lines in pages.items():
         (folder / f"{page}.md").write_text("\n".join(lines()) + "\n")
 
@@ -65,7 +70,7 @@ def _parser(of: argparse.ArgumentParser, depth: int) -> Iterator[str]:
         for given, said in options(of):
             yield from (f"`{given}`", f": {escaped(said)}", "")
     if of.epilog:
-        yield from ("```text", of.epilog.strip("\n"), "```", "")
+        yield from ("```text", epilog_text(of.epilog, _COLUMNS), "```", "")
     for each in within.values():
         yield from _parser(each, depth + 1)
 

@@ -30,6 +30,7 @@ html_title = "FlowOS"
 html_static_path: list[str] = []
 html_show_sphinx = False
 html_copy_source = False
+html_show_search_summary = False  # excerpts are fetched, which a browser refuses to a file
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 autodoc_member_order = "bysource"

@@ -2,7 +2,7 @@
 
 A code block with a caption is a file of that name. Of a block of a console each line after `$ ` is
 a command; the lines after it are what it prints, then what it says on standard error, where `...`
-stands for anything.
+stands for anything. It exits with 0, or with one of `EXIT_CODES`.
 """
 
 import doctest
@@ -20,6 +20,13 @@ DOCS = Path(__file__).parents[1] / "docs"
 _BLOCK = re.compile(
     r"^```(?:\{code-block\} )?(\w+)\n(?::caption: (\S+)\n\n)?(.*?)^```$", re.M | re.S
 )
+
+EXIT_CODES = {
+    "flowos compare ": (0, 1, 2),
+    "flowos run chaos.py r=four": (2,),
+    "timeout -s KILL ": (137,),
+}
+"""How a command begins -> what it may exit with: an answer, or what its page says."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,7 @@ def run_page(
     variables: Mapping[str, str] = MappingProxyType({}),
     instead: Mapping[str, str] = MappingProxyType({}),
 ) -> int:
-    """Asserts that each command prints what is shown; how many there were.
+    """Asserts that each command works and prints what is shown; how many there were.
 
     instead: text of the page -> what stands for it here.
     """
@@ -81,7 +88,7 @@ def _check(command: Command, folder: Path, variables: Mapping[str, str]) -> None
     given = {"XDG_CACHE_HOME": cache, **os.environ, "HOME": str(folder), **variables}
     path = f"{Path(sys.executable).parent}:{given['PATH']}"
     done = subprocess.run(
-        ["bash", "-c", command.line],
+        ["bash", "-o", "pipefail", "-c", command.line],
         cwd=folder,
         env={**given, "PATH": path},
         stdin=subprocess.DEVNULL,
@@ -94,3 +101,11 @@ def _check(command: Command, folder: Path, variables: Mapping[str, str]) -> None
     printed = done.stdout + done.stderr  # in what order they come, buffers decide
     said = f"$ {command.line}\n{printed}(exit code {done.returncode})"
     assert doctest.OutputChecker().check_output(command.shown, printed, flags), said
+    assert _works(command.line, done), said
+
+
+def _works(line: str, done: subprocess.CompletedProcess[str]) -> bool:
+    code = done.returncode if done.returncode >= 0 else 128 - done.returncode
+    codes = next((codes for start, codes in EXIT_CODES.items() if line.startswith(start)), (0,))
+    refused = done.stderr.startswith("flowos compare: ")  # it exits with 2 then, too
+    return code in codes and not refused

@@ -16,11 +16,14 @@ _WRITTEN = str.maketrans(
     {"\\": "\\e", "-": "\\-", "'": "\\(aq", "`": "\\(ga", "^": "\\(ha", "~": "\\(ti"}
 )
 sys.path.insert(0, str(HERE / "src"))
-os.environ["COLUMNS"] = "78"  # of usage lines
+_COLUMNS = 78
+os.environ["COLUMNS"] = str(_COLUMNS)  # of usage lines
 
 from flowos.cli import parser  # noqa: E402
 from flowos.cli._commands import COMMANDS  # noqa: E402
 from flowos.cli._described import options, subparsers  # noqa: E402
+from flowos.cli._exit_codes import OF_EVERY_COMMAND  # noqa: E402
+from flowos.cli._shared import epilog_text  # noqa: E402
 
 
 def pages() -> Iterator[tuple[str, str]]:
@@ -50,8 +53,10 @@ def _commands() -> Iterator[str]:
     yield ".SH COMMANDS"
     for name, about in COMMANDS.items():
         yield from (".TP", f".BR flowos\\-{_escaped(name)} (1)", _text(about))
-    yield from (".SH EXIT STATUS", "0 done, 1 failed, 2 called wrongly, 3 the answer could not be")
-    yield "written, 130 interrupted; the page of a command says which others it has."
+    yield ".SH EXIT STATUS"
+    for code, means in OF_EVERY_COMMAND:
+        yield from (".TP", f".B {code}", _text(means))
+    yield from (".PP", "The page of a command says where its codes say more.")
     yield from (".SH FILES", ".TP", ".I flowos.toml")
     yield "settings, in the current folder and in ~/.config/flowos:"
     yield from (".B flowos config", "shows them.")
@@ -89,7 +94,7 @@ def _without(label: str, text: str) -> str:
 
 def _epilog(of: argparse.ArgumentParser, title: str) -> Iterator[str]:
     if of.epilog:
-        yield from (title, *_as_it_is(_without("example: ", of.epilog.strip("\n"))))
+        yield from (title, *_as_it_is(_without("example: ", epilog_text(of.epilog, _COLUMNS))))
 
 
 def _as_it_is(text: str) -> Iterator[str]:

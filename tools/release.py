@@ -104,7 +104,7 @@ def release(version: str, *, dry: bool, folder: Path = HERE) -> Path:
         git(folder, "clone", "--quiet", "--no-tags", str(folder), str(clone))
         commit(clone, version, folder)
         if dry:
-            _tell(clone, before, version)
+            _show(clone, before, version)
             return clone / "dist"
         _build(clone, folder, version)
         return take(clone, version, folder)
@@ -191,7 +191,7 @@ def run(clone: Path, *words: str | Path) -> str:
     return said.strip().rpartition("\n")[2]
 
 
-def _tell(clone: Path, before: str, version: str) -> None:
+def _show(clone: Path, before: str, version: str) -> None:
     print(f"version: {before} -> {version}")
     print(git(clone, "show", "--stat", "--format=commit: %s", "HEAD"))
     print(f"tag: {git(clone, 'describe', 'HEAD')}")
@@ -208,6 +208,15 @@ def _build(clone: Path, folder: Path, version: str) -> None:
     run(clone, "tools/wheels", dist)
     for line in reversed(_pythons(clone)):
         print(run(clone, "tools/smoke", line.split()[1], dist, environment), flush=True)
+    list_contents(clone, environment, version)
+
+
+def list_contents(clone: Path, environment: Path, version: str) -> None:
+    """Adds to dist what an environment with the wheel has, as CycloneDX, then checksums of all.
+
+    Raises ReleaseError.
+    """
+    dist = clone / "dist"
     bom = dist / f"flowos_hpc-{version}.cdx.json"
     tool, python = clone / ".venv/bin/cyclonedx-py", environment / "bin/python"
     how = ("--pyproject", "pyproject.toml", "--output-reproducible", "--of", "JSON")

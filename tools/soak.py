@@ -98,7 +98,7 @@ class World:
     def change(self) -> str:
         """Something happens to the data; what."""
         self.version += 1
-        deeds = {
+        actions = {
             "rewritten": (self._rewrite, 20),
             "removed": (self._remove, 4),
             "restored": (self.restore, 4),
@@ -106,10 +106,10 @@ class World:
             "shard": (lambda: self._write_shard(self.chance.randrange(SHARDS)), 1),
             "tokens": (self._write_tokens, 1),
         }
-        weights = [weight for _, weight in deeds.values()]
-        (deed,) = self.chance.choices(list(deeds), weights)
-        deeds[deed][0]()
-        return deed
+        weights = [weight for _, weight in actions.values()]
+        (action,) = self.chance.choices(list(actions), weights)
+        actions[action][0]()
+        return action
 
     def restore(self) -> None:
         while self.gone:
@@ -167,13 +167,13 @@ def feed_on(root: Path, seed: int) -> None:
     chance, parent = random.Random(seed), os.getppid()
     while os.getppid() == parent:
         source = chance.choice(SOURCES)
-        told: dict[str, object] = {"source": source}
+        report: dict[str, object] = {"source": source}
         try:
-            told |= visit(root, source, chance)
+            report |= visit(root, source, chance)
         except fo.FeedError as why:
-            told["refused"] = str(why)
+            report["refused"] = str(why)
         gc.collect()
-        print(json.dumps(told | held_now()), flush=True)
+        print(json.dumps(report | held_now()), flush=True)
 
 
 def visit(root: Path, source: str, chance: random.Random) -> dict[str, object]:
@@ -232,7 +232,7 @@ class Feeding:
     def __init__(self, root: Path, seed: int) -> None:
         words = [sys.executable, __file__, "--feed", str(root), "--seed", str(seed)]
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-        self.told: list[dict[str, Any]] = []
+        self.report: list[dict[str, Any]] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -240,7 +240,7 @@ class Feeding:
         assert self.process.stdout
         for line in self.process.stdout:
             with contextlib.suppress(ValueError):  # a line that a kill has cut
-                self.told.append(json.loads(line))
+                self.report.append(json.loads(line))
 
     def kill(self) -> None:
         self.process.kill()
@@ -261,12 +261,12 @@ class Seen:
     held: dict[str, list[int]] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
 
-    def add(self, told: dict[str, Any]) -> None:
+    def add(self, report: dict[str, Any]) -> None:
         self.counts["feeds"] += 1
-        self.counts.update({name: told.get(name, 0) for name in COUNTED})
+        self.counts.update({name: report.get(name, 0) for name in COUNTED})
         for kind in ("refused", "complaint"):
-            if told.get(kind):
-                line = NAMES.sub("X", told[kind])
+            if report.get(kind):
+                line = NAMES.sub("X", report[kind])
                 self.said[f"{kind}: {line}"] += 1
 
 
@@ -313,8 +313,8 @@ def end_of(feeding: Feeding, seen: Seen) -> list[str]:
     code = feeding.process.poll()
     seen.counts["kills"] += code is None
     feeding.kill()
-    for told in feeding.told:
-        seen.add(told)
+    for report in feeding.report:
+        seen.add(report)
     return [] if code is None else [f"a process ended with {code}; see above"]
 
 
@@ -333,14 +333,14 @@ def look_at_caches(cache: Path, seen: Seen) -> list[str]:
 
 def growth(elder: Feeding, seen: Seen) -> list[str]:
     """Of what it held between feeds: the last quarter against the second."""
-    quarter = len(elder.told) // 4
+    quarter = len(elder.report) // 4
     grown = []
     for name, most in (
         ("rss_bytes", GROWTH_BYTES),
         ("descriptors", 0),
         ("threads", ENDING_THREADS),
     ):
-        values = [told[name] for told in elder.told]
+        values = [report[name] for report in elder.report]
         begins = range(0, 4 * quarter, quarter or 1)
         seen.held[name] = [max(values[begin : begin + quarter]) for begin in begins]
         if quarter and seen.held[name][3] > seen.held[name][1] + most:
@@ -369,10 +369,10 @@ def final_check(root: Path, seen: Seen) -> list[str]:
 
 
 def progress(seen: Seen, elder: Feeding) -> str:
-    held, counts = elder.told[-1] if elder.told else {}, seen.counts
+    held, counts = elder.report[-1] if elder.report else {}, seen.counts
     return (
         f"{seen.seconds:5.0f} s  {counts['kills']} kills, {counts['flips']} flips, "
-        f"{sum(t.get('samples', 0) for t in elder.told)} samples by the one that lives, "
+        f"{sum(t.get('samples', 0) for t in elder.report)} samples by the one that lives, "
         f"{held.get('rss_bytes', 0) >> 20} MiB, {held.get('descriptors', 0)} descriptors, "
         f"{held.get('threads', 0)} threads"
     )

@@ -29,9 +29,13 @@ CLEAN = (
     "docs/tutorials",
     "tests",
     "tools",
+    ".ci",
+    "Makefile",
     "*.md",
 )
-SUFFIXES = {".py", ".c", ".h", ".cpp", ".md"}
+HASHED = {".sh", ".R", ".jl"}
+"""Endings of files whose comments begin with #; scripts have none."""
+SUFFIXES = {".py", ".c", ".h", ".cpp", ".v", ".md", *HASHED}
 PACKAGE = Path("src")
 
 INSTEAD = {
@@ -49,9 +53,12 @@ INSTEAD = {
 WORDS = {
     re.compile(rf"\b(?:{pattern})(?!\w)", re.IGNORECASE): say for pattern, say in INSTEAD.items()
 }
+ANY = re.compile("|".join(word.pattern for word in WORDS), re.IGNORECASE)
 RAISES = re.compile(r"\bRaises\b(?:[^.]|\.(?=\w))*")
 CONDITION = re.compile(r"\b(?:if|unless|for|of|as|where|when|once)\b", re.IGNORECASE)
+COLON = re.compile(r"\w+:\s")
 CODE = re.compile(r"``?[^`]*``?")
+HASH_COMMENT = re.compile(r"(?:^|\s)#(.*)")
 CPP_COMMENT = re.compile(r"(?<!:)//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 Line = tuple[int, str]
@@ -90,7 +97,8 @@ def bare_raises(text: str) -> Iterator[Line]:
     """Sentences of docstrings that say what is raised, and not when."""
     for line, docstring in docstrings(parsed(text)):
         for found in RAISES.finditer(docstring):
-            if not CONDITION.search(found[0].partition(" ")[2]):
+            what = found[0].partition(" ")[2]
+            if not CONDITION.search(what) or COLON.match(what):
                 yield line + docstring.count("\n", 0, found.start()), " ".join(found[0].split())
 
 
@@ -100,10 +108,18 @@ def cpp_prose(text: str) -> Iterator[Line]:
         yield from enumerate(comment[0].splitlines(), first)
 
 
+def hashed_prose(text: str) -> Iterator[Line]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if comment := HASH_COMMENT.search(line):
+            yield number, comment[1]
+
+
 def prose_of(file: Path) -> Iterator[Line]:
     text = file.read_text()
     if file.suffix == ".py":
         return python_prose(text)
+    if not file.suffix or file.suffix in HASHED:
+        return hashed_prose(text)
     return enumerate(text.splitlines(), 1) if file.suffix == ".md" else cpp_prose(text)
 
 
@@ -120,14 +136,22 @@ def files() -> Iterator[Path]:
     for pattern in CLEAN:
         for at in sorted(Path().glob(pattern)):
             found = sorted(at.rglob("*")) if at.is_dir() else [at]
-            yield from (file for file in found if file.suffix in SUFFIXES)
+            yield from (file for file in found if file.suffix in SUFFIXES or is_script(file))
+
+
+def is_script(file: Path) -> bool:
+    if file.suffix or not file.is_file():
+        return False
+    with file.open("rb") as opened:
+        return file.name == "Makefile" or opened.read(2) == b"#!"
 
 
 def found_in(file: Path) -> Iterator[str]:
-    for number, line in prose_of(file):
-        yield from (f"{file}:{number}: {complaint}" for complaint in complaints(line))
+    text = file.read_text()
+    if ANY.search(text):
+        for number, line in prose_of(file):
+            yield from (f"{file}:{number}: {complaint}" for complaint in complaints(line))
     if file.suffix == ".py" and file.is_relative_to(PACKAGE):
-        text = file.read_text()
         for number, line in messages(text):
             found = complaints(line, names_people=True)
             yield from (f"{file}:{number}: {complaint}" for complaint in found)

@@ -72,8 +72,8 @@ def measured(program: Path, data: DataSet, options: argparse.Namespace) -> dict[
     }
 
 
-def paths(data: DataSet, most: int) -> list[Path]:
-    lines = data.listed.read_text().splitlines()[:most]
+def paths(data: DataSet, max_pictures: int) -> list[Path]:
+    lines = data.listed.read_text().splitlines()[:max_pictures]
     return [data.files / line.partition("\t")[0] for line in lines]
 
 

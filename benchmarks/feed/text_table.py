@@ -104,11 +104,11 @@ def _figures(report: Mapping[str, Any]) -> Iterator[str]:
         if "ratio" in line:
             others = {n: f for n, f in line["contestants"].items() if n != OURS.name}
             best = min(others, key=lambda name: float(others[name]["seconds"]), default="")
-            beside = f"{TITLES[best]} {others[best]['seconds']:.2f} s" if best else "-"
+            rival = f"{TITLES[best]} {others[best]['seconds']:.2f} s" if best else "-"
             yield (
                 f"| {line['title']} | {line['limit_seconds']:.2f} s "
                 f"| {line['contestants'][OURS.name]['seconds']:.2f} s | {line['ratio']:.3f}x "
-                f"| {line['most']:.2f}x{'' if line['holds'] else ', missed'} | {beside} |"
+                f"| {line['most']:.2f}x{'' if line['holds'] else ', missed'} | {rival} |"
             )
     yield ""
     yield from (f"- {words}" for words in apart(report))

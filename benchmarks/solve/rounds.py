@@ -90,10 +90,10 @@ def _taken(
 ) -> Found:
     cores = contestant.cores_of(table.cores)
     ours = contestant.program == "ours"
-    beside = {"bandwidth": bytes_per_second(table.folder, cores)} if ours else {}
+    bandwidth = {"bandwidth": bytes_per_second(table.folder, cores)} if ours else {}
     threads = 1 if contestant.ranks else cores
     found: Found = turn(words, options, *asked, threads)
-    return {**found, **beside, "options": list(options)}
+    return {**found, **bandwidth, "options": list(options)}
 
 
 def summary(case: Case, found: Found) -> Found:
@@ -144,18 +144,18 @@ def verdicts(
     for faster in case.faster:
         if faster.than in case.contestants:
             yield _faster(faster, contestants, failed)
-    for name, most in case.times_of_limit.items():
+    for name, high in case.times_of_limit.items():
         if name not in case.contestants:
             continue
-        what = f"{ALL[name].title}: at most {most:.2f}x the limit of its bytes"
-        yield _verdict(what, contestants.get(name, {}).get("times_of_limit"), most=most)
+        what = f"{ALL[name].title}: at most {high:.2f}x the limit of its bytes"
+        yield _verdict(what, contestants.get(name, {}).get("times_of_limit"), high=high)
     ours = contestants.get("ours", {})
     if case.setup_seconds is not None:
         what = f"set-up in {case.setup_seconds:g} s"
-        yield _verdict(what, ours.get("setup_seconds"), most=case.setup_seconds)
+        yield _verdict(what, ours.get("setup_seconds"), high=case.setup_seconds)
     if case.memory_bytes is not None:
         what = f"within {case.memory_bytes / 2**30:g} GiB"
-        yield _verdict(what, ours.get("memory_bytes"), most=case.memory_bytes)
+        yield _verdict(what, ours.get("memory_bytes"), high=case.memory_bytes)
 
 
 def _faster(faster: Faster, contestants: Mapping[str, Found], failed: Mapping[str, str]) -> Found:
@@ -163,17 +163,17 @@ def _faster(faster: Faster, contestants: Mapping[str, Found], failed: Mapping[st
     goal = f" (goal {faster.goal:g}x)" if faster.goal else ""
     what = f"{faster.times:g}x faster than {other}{goal}"
     ratios = contestants.get(faster.than, {}).get("times_of_ours")
-    verdict = _verdict(what, ratios[0] if ratios else None, least=faster.times)
+    verdict = _verdict(what, ratios[0] if ratios else None, low=faster.times)
     if faster.than in failed:
         return {**verdict, "holds": None, "why": f"{other} took no part: {failed[faster.than]}"}
     return verdict
 
 
 def _verdict(
-    what: str, value: float | None, *, least: float | None = None, most: float | None = None
+    what: str, value: float | None, *, low: float | None = None, high: float | None = None
 ) -> Found:
     """Whether a claim holds; without a value it does not."""
     if value is None:
         return {"what": what, "value": None, "holds": False, "why": "it was not measured"}
-    holds = (least is None or value >= least) and (most is None or value <= most)
+    holds = (low is None or value >= low) and (high is None or value <= high)
     return {"what": what, "value": value, "holds": holds, "why": ""}

@@ -73,6 +73,7 @@ _FACE: dict[str, tuple[str, str]] = {
     "decode": ("flowos.feeder", "decode"),
     "environment": ("flowos.operations.environment", "environment"),
     "hdl": ("flowos.engine", "hdl"),
+    "julia": ("flowos.engine", "julia"),
     "kernels": ("flowos.kernels", ""),
     "measure": ("flowos.operations.measurement", "measure"),
     "opencl": ("flowos.engine", "opencl"),

@@ -14,6 +14,7 @@ from flowos import kernels as kernels
 from flowos.engine import as_completed as as_completed
 from flowos.engine import cuda as cuda
 from flowos.engine import cxx as cxx
+from flowos.engine import julia as julia
 from flowos.engine import opencl as opencl
 from flowos.engine import bitstream as bitstream
 from flowos.engine import hdl as hdl

@@ -103,7 +103,7 @@ class Counter:
     def stop(self) -> None:
         """Ends the listing with FeedError; may be called from any thread."""
 
-class Early:
+class FolderPrefetcher:
     """Reads files while the folder that they lie in is still being listed."""
 
     def __init__(self, root: str | os.PathLike, threads: int, max_bytes: int) -> None:
@@ -199,9 +199,9 @@ class Catalog:
     NO_LABEL: int = -9223372036854775808
 
     @staticmethod
-    def list_folder(root: str | os.PathLike, threads: int = 32, found: Counter | None = None, early: Early | None = None) -> Catalog:
+    def list_folder(root: str | os.PathLike, threads: int = 32, found: Counter | None = None, prefetcher: FolderPrefetcher | None = None) -> Catalog:
         """
-        Every file of every folder, in byte order of the paths; hidden ones left out. early: reads them meanwhile. Raises FeedError if a folder does not exist or cannot be listed, or if there are no samples.
+        Every file of every folder, in byte order of the paths; hidden ones left out. prefetcher: reads them meanwhile. Raises FeedError if a folder does not exist or cannot be listed, or if there are no samples.
         """
 
     @staticmethod
@@ -447,7 +447,7 @@ class Feeder:
         The position where an epoch goes on after so many batches of all ranks.
         """
 
-    def pull(self, most: int) -> list[tuple[int, int]]:
+    def pull(self, max_tickets: int) -> list[tuple[int, int]]:
         """
         Waits for samples to fetch: (id, sample); empty when closed.
         """

@@ -33,17 +33,17 @@ def main(shared: str) -> None:
     provider = provider_of(Pool(name="c", kind="slurm", nodes=2, shared=shared))
     try:
         with HeldSlice(provider, Ask(nodes=2), SliceOptions(cores=1)) as s:
-            tell_of(s, first, 1)
+            show_run(s, first, 1)
             sys.stdin.readline()
-            tell_of(s, first, 2)
+            show_run(s, first, 2)
             for flow in others:
-                tell_of(s, flow, 1)
+                show_run(s, flow, 1)
         provider.free(provider.hold(Ask()))
     except FlowosError as error:
         say("refused", error)
 
 
-def tell_of(s: HeldSlice, flow: fo.Flow, x: int) -> None:
+def show_run(s: HeldSlice, flow: fo.Flow, x: int) -> None:
     try:
         say("ran", s.run(flow, x))
     except FlowosError as error:

@@ -49,9 +49,9 @@ def several(box: Box) -> Provider:
 
 
 def grows(
-    provider: Provider, heard: Heard, most: int = 2, idle_seconds: float = 0.5
+    provider: Provider, heard: Heard, max_nodes: int = 2, idle_seconds: float = 0.5
 ) -> GrowingSlice:
-    bounds = NodeRange(min_nodes=0, max_nodes=most, idle_seconds=idle_seconds)
+    bounds = NodeRange(min_nodes=0, max_nodes=max_nodes, idle_seconds=idle_seconds)
     return GrowingSlice(provider, Ask(), SliceOptions(cores=1), heard, bounds=bounds)
 
 
@@ -75,7 +75,7 @@ def test_a_node_that_is_lost_is_replaced_by_one_that_comes(several: Provider, bo
         assert comes(lambda: "lost" in heard.whats)
         yield from [0.1] * 10
 
-    with grows(several, heard, most=1, idle_seconds=100) as s:
+    with grows(several, heard, max_nodes=1, idle_seconds=100) as s:
         cancelled = threading.Thread(target=lambda: comes(lambda: bool(_cancelled(box))))
         results = s.map(NAP, items())
         assert next(results) == [0.1]

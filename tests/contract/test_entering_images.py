@@ -260,13 +260,13 @@ def test_without_its_program_there_is_no_way_and_the_reason_says_what_to_install
 
 @pytest.mark.parametrize("name", ENTERING)
 def test_each_way_starts_the_program_that_was_found(name: str) -> None:
-    ways = runtime_named(name).variants(FACTS)
-    assert ways
-    assert len(set(map(repr, ways))) == len(ways)
-    for way in ways:
-        assert way.name == name
-        program = way.traits.program or name
-        assert f"/opt/bin/{program}" in line(way, Environment(image=image_for(name)))
+    variants = runtime_named(name).variants(FACTS)
+    assert variants
+    assert len(set(map(repr, variants))) == len(variants)
+    for variant in variants:
+        assert variant.name == name
+        program = variant.traits.program or name
+        assert f"/opt/bin/{program}" in line(variant, Environment(image=image_for(name)))
 
 
 @pytest.mark.parametrize("name", ENTERING)

@@ -29,8 +29,8 @@ from .test_providers import DOUBLE, NAP, Heard, flow_of, pool, touched_once
 
 def grows(
     provider: Provider,
-    least: int = 0,
-    most: int = 3,
+    min_nodes: int = 0,
+    max_nodes: int = 3,
     idle_seconds: float = 0.3,
     on_event: Callable[[HoldEvent], None] | None = None,
     **options: Any,
@@ -41,7 +41,7 @@ def grows(
         Ask(seconds=seconds),
         SliceOptions(**options),
         on_event or Heard(),
-        bounds=NodeRange(min_nodes=least, max_nodes=most, idle_seconds=idle_seconds),
+        bounds=NodeRange(min_nodes=min_nodes, max_nodes=max_nodes, idle_seconds=idle_seconds),
         requeue=requeue,
     )
 
@@ -78,7 +78,7 @@ WAITS = flow_of(waits, fo.str_)
 @pytest.mark.parametrize("kind", ["local", "fake"])
 def test_nothing_is_held_before_the_first_run_and_after_all_is_idle(kind: Any) -> None:
     provider, heard = provider_of(pool(kind)), Heard()
-    with grows(provider, most=1, on_event=heard) as s:
+    with grows(provider, max_nodes=1, on_event=heard) as s:
         time.sleep(0.2)
         assert (s.nodes, heard.whats) == ((), [])
         for _ in range(2):
@@ -105,7 +105,7 @@ def test_runs_and_submitted_runs_get_nodes(fake: Provider, tmp_path: Path) -> No
 
 
 def test_it_grows_no_further_than_it_may(fake: Provider) -> None:
-    with grows(fake, most=2, idle_seconds=60) as s:
+    with grows(fake, max_nodes=2, idle_seconds=60) as s:
         runs = [s.submit(NAP, 0.2) for _ in range(16)]
         assert [run.result(PATIENCE_SECONDS) for run in runs] == [[0.2]] * 16
         assert len(s.nodes) == 2
@@ -122,7 +122,7 @@ def test_it_holds_no_more_although_the_pool_kept_what_it_gave_back(fake: Provide
 
 def test_the_least_stay_and_come_again_when_they_are_lost() -> None:
     fake, heard = provider_of(pool("fake", "lose 1 after 0.3")), Heard()
-    with grows(fake, least=2, on_event=heard) as s:
+    with grows(fake, min_nodes=2, on_event=heard) as s:
         first = {node.name for node in fake.nodes() if node.state != "free"}
         assert len(first) == 2
         assert comes(lambda: "lost" in heard.whats)
@@ -233,7 +233,7 @@ def test_growth_stops_after_three_refusals_and_resize_tries_again() -> None:
 def test_nodes_that_are_lost_at_once_stop_growth_and_a_map_ends_with_the_reason() -> None:
     fake = provider_of(pool("fake", *["lose 1 after 0.01"] * 3))
     with (
-        grows(fake, most=1) as s,
+        grows(fake, max_nodes=1) as s,
         pytest.raises(fo.SliceRefused, match=r"the last one: node .* was lost"),
     ):
         list(s.map(NAP, [0.4] * 5))
@@ -265,7 +265,7 @@ def test_items_of_a_lost_node_run_on_one_that_comes_for_it() -> None:
         assert comes(lambda: "lost" in heard.whats)
         yield from [0.05] * 15
 
-    with grows(fake, most=1, idle_seconds=60, on_event=heard) as s:
+    with grows(fake, max_nodes=1, idle_seconds=60, on_event=heard) as s:
         assert list(s.map(NAP, items())) == [[0.05]] * 30
         assert heard.whats.count("held") == 2
         assert heard.whats.count("lost") == 1
@@ -277,7 +277,7 @@ def test_a_run_on_a_lost_node_begins_anew_on_one_that_comes_for_it(
 ) -> None:
     fake, go = provider_of(pool("fake", "lose 1 after 0.3")), tmp_path / "go"
     heard = Heard()
-    with grows(fake, most=1, idle_seconds=60, on_event=heard) as s:
+    with grows(fake, max_nodes=1, idle_seconds=60, on_event=heard) as s:
         assert s.run(DOUBLE, 1) == [2]
         touching = touched_once(go, lambda: "lost" in heard.whats)
         if way == "run":
@@ -380,9 +380,9 @@ def test_a_flow_that_does_not_fit_a_node_is_told_to_its_caller(fake: Provider) -
 
 def test_what_the_pool_can_never_give_is_refused_at_once(fake: Provider) -> None:
     with pytest.raises(fo.SliceRefused, match="4 nodes asked for, it has 3"):
-        grows(fake, most=4)
+        grows(fake, max_nodes=4)
     with pytest.raises(fo.SliceRefused, match="2 nodes asked for, it has 1"):
-        grows(provider_of(pool("local")), most=2)
+        grows(provider_of(pool("local")), max_nodes=2)
 
 
 def test_a_guest_is_refused_as_it_keeps_its_nodes(fake: Provider) -> None:

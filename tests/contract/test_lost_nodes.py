@@ -153,12 +153,12 @@ def test_attempts_count_on_after_a_lost_node(way: Way, tmp_path: Path) -> None:
     options = SliceOptions(workers="inline", log=log, on_stage=events.append)
     x = losing.task("python", loses=True)(fo.flow_input("x", fo.int64))
     words = ["sh", "-c", "echo ${FLOWOS_ATTEMPT-first}", fo.In("x")]
-    tells = fo.command(words, name="command", inputs={"x": fo.int64}, stdout="said")
+    attempt = fo.command(words, name="command", inputs={"x": fo.int64}, stdout="said")
     losing.s.free()
     losing.s = losing.held(options)
     with losing.s as s:
-        assert way(s, fo.flow_output(tells(x)), 7) == ["3\n"]
-        assert s.run(fo.flow_output(tells(fo.flow_input("x", fo.int64))), 7) == ["first\n"]
+        assert way(s, fo.flow_output(attempt(x)), 7) == ["3\n"]
+        assert s.run(fo.flow_output(attempt(fo.flow_input("x", fo.int64))), 7) == ["first\n"]
     started = [(each.label, each.attempt) for each in events if each.what == "started"]
     ends = [("python", 3), ("command", 3), ("command", 1)]
     assert started == [("python", 1), ("python", 2), *ends]

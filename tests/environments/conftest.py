@@ -68,11 +68,11 @@ class Images:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a launch runs: bare, or an image that was made ready as `wished`."""
+    """Where a launch runs: bare, or an image that was made ready as `requested`."""
 
     runtime: str
     form: Form | None
-    wished: Environment
+    requested: Environment
     env: Environment
 
     @property

@@ -333,7 +333,7 @@ def test_a_bind_shows_a_folder_whether_the_image_has_a_place_for_it_or_not(
     place: Place, tmp_path: Path, target: str
 ) -> None:
     (tmp_path / "in").write_text("seen\n")
-    with here().ready(replace(place.wished, binds=((str(tmp_path), target),))) as ready:
+    with here().ready(replace(place.requested, binds=((str(tmp_path), target),))) as ready:
         script = f"cat {target}/in; touch {target}/out"
         assert said(here().run(replace(sh(place, script), env=ready.env))) == "seen\n"
     assert (tmp_path / "out").exists()
@@ -342,12 +342,12 @@ def test_a_bind_shows_a_folder_whether_the_image_has_a_place_for_it_or_not(
 @pytest.mark.inside
 def test_a_bind_to_read_only_is_that_or_refused(place: Place, tmp_path: Path) -> None:
     (tmp_path / "in").write_text("seen\n")
-    wished = replace(place.wished, binds=((str(tmp_path), "/data:ro"),))
+    requested = replace(place.requested, binds=((str(tmp_path), "/data:ro"),))
     if place.runtime == "ch-run":
         with pytest.raises(EnvironmentRefused, match=r"cannot bind for reading only.*bwrap"):
-            here().ready(wished)
+            here().ready(requested)
         return
-    with here().ready(wished) as ready:
+    with here().ready(requested) as ready:
         outcome = here().run(replace(sh(place, "cat /data/in; touch /data/out"), env=ready.env))
     assert outcome.stdout == b"seen\n"
     assert b"Read-only file system" in outcome.stderr
@@ -356,7 +356,7 @@ def test_a_bind_to_read_only_is_that_or_refused(place: Place, tmp_path: Path) ->
 @pytest.mark.inside
 def test_a_file_can_be_bound(place: Place, tmp_path: Path) -> None:
     (tmp_path / "one").write_text("seen\n")
-    with here().ready(replace(place.wished, binds=((f"{tmp_path}/one", "/opt/two"),))) as ready:
+    with here().ready(replace(place.requested, binds=((f"{tmp_path}/one", "/opt/two"),))) as ready:
         assert (
             said(here().run(replace(launch(place, "cat", "/opt/two"), env=ready.env))) == "seen\n"
         )
@@ -364,7 +364,7 @@ def test_a_file_can_be_bound(place: Place, tmp_path: Path) -> None:
 
 @pytest.mark.inside
 def test_a_bind_of_what_is_not_there_is_refused_in_a_line(place: Place, tmp_path: Path) -> None:
-    wished = replace(place.wished, binds=((f"{tmp_path}/nothing", "/data"),))
+    requested = replace(place.requested, binds=((f"{tmp_path}/nothing", "/data"),))
     with pytest.raises(EnvironmentRefused, match=f"there is no {tmp_path}/nothing") as told:
-        here().ready(wished)
+        here().ready(requested)
     assert "\n" not in str(told.value)

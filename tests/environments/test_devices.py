@@ -154,13 +154,13 @@ def test_a_part_of_a_driver_that_is_missing_is_refused_by_its_name(
 
 
 def test_what_devices_need_goes_with_the_environment_or_its_refusal(env: str, driver: Path) -> None:
-    wished = fo.environment(env, devices=["nvidia.com/gpu=all"])
-    with here().ready(wished):
+    requested = fo.environment(env, devices=["nvidia.com/gpu=all"])
+    with here().ready(requested):
         assert folders_for_devices() != []
     assert folders_for_devices() == []
     (driver / "bin/nvidia-smi").unlink()
     with pytest.raises(fo.EnvironmentRefused, match="nvidia-smi is not there"):
-        here().ready(wished)
+        here().ready(requested)
     assert folders_for_devices() == []
 
 

@@ -18,7 +18,7 @@ def test_a_mask_limits_and_priority_that_are_unusual_are_the_callers(
     place: Place, tmp_path: Path
 ) -> None:
     """Podman, for one, has a mask of its own and raises limits to what may be had at most."""
-    env = [] if place.form is None else ["--env", f"{place.wished.image.source}@{place.runtime}"]  # type: ignore[union-attr]
+    env = [] if place.form is None else ["--env", f"{place.requested.image.source}@{place.runtime}"]  # type: ignore[union-attr]
     inside = (
         "umask; for kind in Sn Hn Sc Ss Sl Su Hu; do ulimit -$kind; done;"
         "cut -d' ' -f19 /proc/self/stat;"

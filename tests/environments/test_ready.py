@@ -55,7 +55,7 @@ from pathlib import Path
 from flowos.engine import *
 from flowos.model import *
 image = here().image_at(Path({str(image)!r}))
-def tell(env):
+def show(env):
     try:
         with here().ready(env) as ready:
             launch = Launch(argv=("cat", "/data/which"), env=ready.env,
@@ -243,7 +243,7 @@ def test_where_fuse_is_closed_a_squashfs_is_unpacked_and_said_so(
 ) -> None:
     closed = tmp_path / "fuse"
     closed.touch(mode=0o000)
-    script = "for name in ('auto', 'bwrap'): tell(Environment(image=image, runtime=name))"
+    script = "for name in ('auto', 'bwrap'): show(Environment(image=image, runtime=name))"
     lines = world(script, "--bind", str(closed), "/dev/fuse", image=squashfs).splitlines()
     for line, name in zip(lines, ("ch-run", "bwrap"), strict=True):
         assert line.startswith(f"{name} folder Outcome(end=Exited(code=0)")
@@ -251,7 +251,7 @@ def test_where_fuse_is_closed_a_squashfs_is_unpacked_and_said_so(
 
 
 def test_without_user_namespaces_each_runtime_says_so_and_how_to_mend_it(squashfs: Path) -> None:
-    script = "for name in ('auto', 'ch-run'): tell(Environment(image=image, runtime=name))"
+    script = "for name in ('auto', 'ch-run'): show(Environment(image=image, runtime=name))"
     told = world(script, "--unshare-user", "--disable-userns", image=squashfs).splitlines()
     assert len(told) == 2
     for line in told:
@@ -264,8 +264,8 @@ def test_a_program_that_is_gone_is_named_with_its_package(squashfs: Path, tmp_pa
     script = f"""
 import os
 os.environ["PATH"] = {str(tmp_path)!r}
-tell(Environment(image=image, runtime="bwrap"))
-tell(Environment(image=image, runtime="auto"))"""
+show(Environment(image=image, runtime="bwrap"))
+show(Environment(image=image, runtime="auto"))"""
     pinned, automatic = world(script, image=squashfs).splitlines()
     assert "bwrap is not installed (apt install bubblewrap" in pinned
     assert all(f"{name} is not installed" in automatic for name in ("ch-run", "bwrap", "podman"))

@@ -35,6 +35,7 @@ def bash() -> str:
         ("flowos feed w", {"warm"}),
         ("flowos measure --only str", {"stream"}),
         ("flowos run f.py --pool tw", {"two"}),
+        ("flowos pools tw", {"two"}),
         ("flowos measure --suite c", {"cyclecloud"}),
     ],
 )
@@ -92,6 +93,7 @@ def typed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 TYPED = [
     ("run pro", "run prog.py"),
     ("run --pool tw", "run --pool two"),
+    ("pools tw", "pools two"),
     ("run prog.py --no-prog", "run prog.py --no-progress"),
     ("run prog.py n=1 --pool tw", "run prog.py n=1 --pool two"),
     ("run prog.py --out a=1 some", "run prog.py --out a=1 somewhere/"),

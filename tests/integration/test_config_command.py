@@ -122,9 +122,20 @@ def test_a_mistake_is_one_line(home: Path) -> None:
 @pytest.mark.parametrize("option", ["nonsense", "pools.local.coers=2", "pools.local.cores=x"])
 def test_a_wrong_option_is_refused_where_no_settings_are_read(home: Path, option: str) -> None:
     done = flowos(home, "--set", option, "solve", "poisson:8x8x8", "--dry-run")
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"flowos solve: --set {option}: ")
     assert flowos(home, "solve", "poisson:8x8x8", "--dry-run").returncode == 0
+
+
+def test_an_option_is_wrong_usage_and_a_file_is_not(home: Path) -> None:
+    done = flowos(home, "--set", "pools.local.size=nosuch", "list")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "pools.local.size: no size 'nosuch'" in done.stderr
+    (home / "flowos.toml").write_text("[pools.hpc]\nnodez = 2\n")
+    for option in ("pools.local.cores=2", "nonsense"):
+        done = flowos(home, "--set", option, "config")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith("flowos config: flowos.toml:2: pools.hpc.nodez: no such key")
 
 
 def test_an_option_may_stand_before_help(home: Path) -> None:

@@ -14,7 +14,7 @@ from flowos.cli import main
 from flowos.cli.doctor import lines_of, signs
 from flowos.engine import here
 from flowos.model import Facts, from_plain
-from flowos.operations.doctor import engine_checks
+from flowos.operations.doctor import engine_checks, language_checks
 from flowos.probes import probes_for
 from flowos.probes.facts import read_facts
 
@@ -159,3 +159,19 @@ def test_what_runs_kernels_is_named_and_what_is_missing(monkeypatch: pytest.Monk
         assert not check.works
         assert check.says.startswith(f"tasks of fo.{check.name.lower()} do not run: ")
         assert check.remedy == f"pip install 'flowos-hpc[{check.name.lower()}]'"
+
+
+def test_what_runs_bodies_in_r_and_julia_is_named_and_where_one_gets_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    r, julia = language_checks()
+    assert (r.says, r.remedy) == ("there is no Rscript", "as root: apt-get install r-base-core")
+    assert julia.name == "bodies in Julia"
+    assert julia.says == "there is no julia"
+    assert julia.remedy.endswith("https://julialang.org/downloads")
+    for name in ("Rscript", "julia"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    assert [each.says for each in language_checks()] == ["run by Rscript", "run by julia"]
+    assert all(each.works and not each.remedy for each in language_checks())

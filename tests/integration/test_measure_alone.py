@@ -193,7 +193,7 @@ def test_both_its_waits_together_take_no_longer_than_it_may_measure(
         grant = grants.pop()
         assert grant is not None
         ledger.release(grant)
-        ledger.tell()
+        ledger.wake_askers()
 
     def late(progress: Progress) -> None:
         if progress.doing.startswith("waits for "):

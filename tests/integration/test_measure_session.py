@@ -167,7 +167,7 @@ def test_a_probe_that_is_told_on_the_whole_leaves_the_time_to_the_others(
     assert max(number for number, _ in done.turns("a")) == 16
     assert max(number for number, _ in done.turns("b")) >= 32
     assert done.said == [
-        "overall startup: one equal (1.000)",
+        "geomean startup: one equal (1.000)",
         "startup startup name=a: one equal (1.000)",
     ]
 
@@ -177,7 +177,7 @@ def test_what_a_single_case_still_lacks_is_measured_after_the_whole_is_told(
 ) -> None:
     calm = [group(name, bare=always(1), one=always(1)) for name in "abcdefg"]
     done = measured(*calm, group("h", bare=always(1), one=flickering(1.05)))
-    assert done.said[0] == "overall startup: one equal (1.000)"
+    assert done.said[0] == "geomean startup: one equal (1.000)"
     first = [s.case.level("name") for s in done.samples[: 16 * 4 * 8]]
     assert sorted(first) == sorted("abcdefgh" * 64)
     assert {max(n for n, _ in done.turns(name)) for name in "abcdefg"} == {16}
@@ -200,7 +200,7 @@ def test_an_environment_that_breaks_is_said_and_the_others_go_on(
     (case,) = done.session.unmeasured
     assert case.level("env") == "breaks"
     assert done.session.unmeasured[case] == Unmeasured(reason="it broke")
-    assert "overall startup: one equal (1.000)" in done.said
+    assert "geomean startup: one equal (1.000)" in done.said
 
 
 def test_without_its_base_a_comparison_ends_and_the_next_goes_on(
@@ -211,7 +211,7 @@ def test_without_its_base_a_comparison_ends_and_the_next_goes_on(
     )
     reasons = {c.level("env"): why.reason for c, why in done.session.unmeasured.items()}
     assert reasons == {"bare": "it broke", "one": "it broke"}
-    assert "overall startup: one equal (1.000)" in done.said
+    assert "geomean startup: one equal (1.000)" in done.said
 
 
 def test_what_the_time_does_not_reach_is_named(measured: Callable[..., Measured]) -> None:
@@ -237,8 +237,8 @@ def test_in_turns_a_round_is_one_sample_of_each_all_started_at_once(
     assert max(numbers) == 32
     assert {s.interleaved for s in done.samples} == {True}
     assert {s.values for s in done.samples} == {(1.0,) * 4, (0.9,) * 4}
-    assert "overall startup: one equal (1.000)" in done.said
-    assert "overall startup: two slower (0.900)" in done.said
+    assert "geomean startup: one equal (1.000)" in done.said
+    assert "geomean startup: two slower (0.900)" in done.said
 
 
 def test_in_turns_one_that_breaks_leaves_the_others_to_go_on(
@@ -247,7 +247,7 @@ def test_in_turns_one_that_breaks_leaves_the_others_to_go_on(
     done = measured(group("a", interleaved=True, bare=always(1), one=always(1), two=iter((1.0,))))
     reasons = {c.level("env"): why.reason for c, why in done.session.unmeasured.items()}
     assert reasons == {"two": "it broke"}
-    assert "overall startup: one equal (1.000)" in done.said
+    assert "geomean startup: one equal (1.000)" in done.said
 
 
 @pytest.mark.parametrize(

@@ -1,23 +1,33 @@
 """On a terminal of 60 columns no line is wider, and nothing is lost; elsewhere all is as it was."""
 
+import argparse
 import fcntl
+import json
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
 import termios
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from flowos.cli import main
+from flowos.cli import main, parser
 from flowos.cli._commands import COMMANDS
+from flowos.cli._described import subparsers
+from flowos.engine import Journal, KeptResult
+from flowos.probes.suites import SUITES
 from flowos.report import read_json
 from tests.integration.test_report_command import PROBES, RECORDED, as_run, stored
 
 FLOWOS = Path(sys.executable).with_name("flowos")
+HERE = Path(__file__).parents[2]
+DECIDE = ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "PYTHON_COLORS")
+"""Variables on which lines and colours depend."""
 
 
 @pytest.fixture(scope="module")
@@ -29,12 +39,16 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def on_terminal(columns: int, *words: str | Path, **variables: str) -> list[str]:
-    """What a terminal of so many columns is given."""
+    """What a terminal of so many columns is given, but for lines that are wiped out."""
+    return said_on_terminal(columns, [FLOWOS, *words], variables).replace("\x1b[K", "").splitlines()
+
+
+def said_on_terminal(columns: int, words: Sequence[str | Path], variables: dict[str, str]) -> str:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    env = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    env = {name: value for name, value in os.environ.items() if name not in DECIDE}
     env |= {"TERM": "xterm", **variables}
-    done = subprocess.Popen((FLOWOS, *words), stdin=theirs, stdout=theirs, stderr=theirs, env=env)
+    done = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, env=env)
     os.close(theirs)
     said = b""
     try:
@@ -44,24 +58,52 @@ def on_terminal(columns: int, *words: str | Path, **variables: str) -> list[str]
         pass
     os.close(ours)
     assert done.wait() == 0
-    return said.decode().replace("\r\n", "\n").replace("\x1b[K", "").splitlines()
+    return said.decode().replace("\r\n", "\n")
 
 
 def wider(lines: list[str], columns: int) -> list[str]:
     """Lines that could have been broken, and were not: a path or a command stays whole."""
-    return [line for line in lines if len(line) > columns and len(line.split()) > 1 + ("`" in line)]
+    words = {line: re.sub(r"`[^`]*`", "command", line).split() for line in lines}
+    return [line for line in lines if len(line) > columns and len(words[line]) > 1]
 
 
-def test_a_run_is_shown_in_lines_of_the_terminal_without_a_colour(
+def test_a_run_is_shown_in_lines_of_the_terminal(
     store: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lines = on_terminal(60, "show", "--store", store, NO_COLOR="1")
+    lines = on_terminal(60, "show", "--store", store)
     assert wider(lines, 60) == []
     assert main(["show", "--store", str(store)]) == 0
     plain = capsys.readouterr().out
     assert sorted(" ".join(lines).split()) == sorted(plain.split())
     assert max(map(len, plain.splitlines())) > 90
-    assert "\x1b" not in "".join(lines)
+
+
+PYTHONS = dict(
+    line.split(maxsplit=1)
+    for line in subprocess.check_output((HERE / "tools/pythons",), text=True).splitlines()
+)
+COLOURS = PYTHONS.get("3.14", "")
+"""A Python that prints help in colours."""
+
+
+@pytest.mark.parametrize("variables", [{}, {"NO_COLOR": "1"}, {"FORCE_COLOR": "1"}])
+def test_nothing_of_our_own_has_a_colour(store: Path, variables: dict[str, str]) -> None:
+    for words in (("show", "--store", store), ("list", "--store", store), ("config", "--all")):
+        said = said_on_terminal(60, [FLOWOS, *words], variables)
+        assert said.endswith("\n")
+        assert "\x1b" not in said
+
+
+@pytest.mark.skipif(not COLOURS, reason="no Python 3.14 here, whose help has colours")
+def test_no_color_leaves_out_those_of_help() -> None:
+    program = (
+        f"import sys; sys.path.insert(0, {str(HERE / 'src')!r}); from flowos.cli import main; "
+    )
+    words = [COLOURS, "-I", "-B", "-c", f"{program}main(['list', '--help'])"]
+    coloured = said_on_terminal(80, words, {})
+    plain = said_on_terminal(80, words, {"NO_COLOR": "1"})
+    assert "\x1b[" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
 
 
 def test_runs_that_are_alike_are_shown_in_lines_of_the_terminal(tmp_path: Path) -> None:
@@ -116,6 +158,71 @@ def test_descriptions_of_commands_are_broken_too() -> None:
         described = lines[lines.index("") + 1 :]
         assert described[0]
         assert not wider(described[: described.index("")], 58), command
+
+
+def parsers_within(of: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    yield of
+    for each in subparsers(of).values():
+        yield from parsers_within(each)
+
+
+@pytest.mark.parametrize("top", COMMANDS)
+def test_help_is_broken_but_for_commands_that_one_copies(
+    top: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    for command in parsers_within(subparsers(parser(only=top))[top]):
+        _, described = command.format_help().split("\n\n", 1)  # behind the usage
+        before, example = described.split("example: ")
+        copied, *codes = example.split("\n\n")
+        assert "flowos " in copied
+        assert not wider([*before.splitlines(), *"".join(codes).splitlines()], 60), command.prog
+
+
+@pytest.fixture
+def slice_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Of one that a program held, in a folder of data of its own."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    Path("flowos.toml").write_text('[pools.test]\nkind = "fake"\nnodes = 2\n')
+    program = "import flowos as fo\nwith fo.slice(pool='test', nodes=2): ..."
+    subprocess.run((sys.executable, "-c", program), check=True)
+    (found,) = json.loads(subprocess.check_output((FLOWOS, "slice", "ls", "--json")))
+    return str(found["id"])
+
+
+def test_a_slice_is_shown_in_lines_of_the_terminal(slice_id: str) -> None:
+    for what in ("show", "log"):
+        lines = on_terminal(40, "slice", what, slice_id)
+        assert not wider(lines, 40)
+        plain = subprocess.check_output((FLOWOS, "slice", what, slice_id), text=True)
+        assert " ".join(lines).split() == plain.split()
+        assert max(map(len, plain.splitlines())) > 40
+
+
+def test_kept_results_are_shown_in_lines_of_the_terminal(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "kept")
+    journal.put(KeptResult(key=b"%032d" % 1, label="a_task_of_some_length", when=1e9, body=b"1"))
+    journal.close()
+    shown = on_terminal(60, "results", tmp_path / "kept")
+    assert not wider(shown, 60)
+    assert shown[-1].split() == ["a_task_of_some_length"]
+
+
+def test_a_plan_is_shown_in_lines_of_the_terminal_but_for_its_commands() -> None:
+    words = ("measure", "--dry-run", "--quick", "--only", "stream,gpu_stream,training")
+    planned = json.loads(subprocess.check_output((FLOWOS, *words, "--json")))
+    commands = {line for step in planned for line in step.get("commands", ())}
+    lines = on_terminal(30, *words)
+    assert wider(lines, 60)  # commands
+    assert not wider([line for line in lines if line.strip() not in commands], 30)
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_the_plan_of_a_suite_is_shown_in_lines_of_the_terminal(suite: str) -> None:
+    lines = on_terminal(60, "measure", "--suite", suite, "--dry-run")
+    assert len(lines) > 5
+    assert not wider(lines, 60)
 
 
 @pytest.mark.parametrize(

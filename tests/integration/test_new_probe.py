@@ -79,7 +79,7 @@ def test_environments_are_compared_by_it(flowos: Flowos) -> None:
     report = json.loads(done.stdout)["report"]
     assert {v["answer"] for v in report["verdicts"]} <= {"equal", "inconclusive"}  # a busy machine
     assert {(v["probe"], v["other"]) for v in report["verdicts"]} == {
-        ("overall", "bare#2"),
+        ("geomean", "bare#2"),
         ("tiny", "bare#2"),
     }
     assert [section["title"] for section in report["sections"]] == ["A tiny probe"]

@@ -190,7 +190,7 @@ def test_where_direct_io_is_known_to_be_refused_the_page_cache_is_measured_and_s
     refused = Tried(name="direct I/O", works=False)
     case = cases(replace(node, tried=(refused,)))[0]
     for reading in read(case, run(case, laid_out[0])):
-        assert "the page cache answers" in dict(reading.notes)["suspect"]
+        assert "the page cache answers" in dict(reading.notes)["suspicious"]
 
 
 def test_a_file_system_in_memory_is_noted(node: Facts) -> None:
@@ -200,7 +200,7 @@ def test_a_file_system_in_memory_is_noted(node: Facts) -> None:
         there = replace(node, storage=facts(MeasurementRequest(scratch=Path(folder))).storage)
         case = cases(replace(there, storage=replace(there.storage, free_bytes=2 * MIN_BYTES)))[0]
         readings = read(case, run(case, Path(folder)))
-    assert all("in memory (tmpfs)" in dict(r.notes)["suspect"] for r in readings)
+    assert all("in memory (tmpfs)" in dict(r.notes)["suspicious"] for r in readings)
 
 
 @contextmanager

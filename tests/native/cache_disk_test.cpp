@@ -131,7 +131,7 @@ std::string filled(const std::string& at, const std::string& name, std::uint64_t
   return folder;
 }
 
-Cache::Limits beside_others(const std::string& at) {
+Cache::Limits with_neighbours(const std::string& at) {
   Cache::Limits limits = small_segments();
   limits.neighbours = at;
   return limits;
@@ -144,7 +144,7 @@ void an_unused_data_set_makes_room_the_oldest_first(const std::string& at) {
   const std::string used = filled(at, "used", 600, 9);
   const Cache user(used, kPrint, 600, small_segments());
   CHECK(::mkdir((at + "/new").c_str(), 0700) == 0);
-  Cache cache(at + "/new/samples", kPrint, 2000, beside_others(at));
+  Cache cache(at + "/new/samples", kPrint, 2000, with_neighbours(at));
   for (std::uint64_t sample = 0; sample < 900; ++sample) put(cache, sample);
   CHECK(!std::filesystem::exists(older));
   CHECK(std::filesystem::exists(old) && Cache::state_of(old).cached == 600);
@@ -158,7 +158,7 @@ void an_unused_data_set_makes_room_the_oldest_first(const std::string& at) {
 void what_a_cache_may_hold_is_no_reason_to_remove_others(const std::string& at) {
   const std::string old = filled(at, "old", 100, 3);
   CHECK(::mkdir((at + "/new").c_str(), 0700) == 0);
-  Cache::Limits limits = beside_others(at);
+  Cache::Limits limits = with_neighbours(at);
   limits.max_bytes = 2 << 20;
   Cache cache(at + "/new/samples", kPrint, 1000, limits);
   CHECK(fill_up(cache, 1000) < 400);
@@ -169,7 +169,7 @@ void room_for_an_index_is_made_too(const std::string& at) {
   must_mount("tmpfs", at, "size=16m,mode=0700");
   const std::string old = filled(at, "old", 1000, 3);
   CHECK(::mkdir((at + "/new").c_str(), 0700) == 0);
-  const Cache cache(at + "/new/samples", kPrint, 250'000, beside_others(at));
+  const Cache cache(at + "/new/samples", kPrint, 250'000, with_neighbours(at));
   CHECK(!std::filesystem::exists(old));
 }
 

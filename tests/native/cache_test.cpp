@@ -172,7 +172,7 @@ void what_is_dropped_makes_room() {
   CHECK(segment_bytes_of(folder.cache()) <= 8 << 20);
 }
 
-void a_reader_beside_one_that_drops_never_sees_other_bytes() {
+void a_reader_never_sees_other_bytes_while_another_drops() {
   const Folder folder;
   Cache cache(folder.cache(), kPrint, 8, small_segments(8 << 20));
   for (std::uint64_t sample = 0; sample < 8; ++sample) put(cache, sample);
@@ -303,7 +303,7 @@ int main() {
   each_sample_is_fetched_once_by_many_threads();
   a_cache_smaller_than_the_data_is_filled_and_then_says_full();
   what_is_dropped_makes_room();
-  a_reader_beside_one_that_drops_never_sees_other_bytes();
+  a_reader_never_sees_other_bytes_while_another_drops();
   processes_share_the_reads_of_the_source_equally();
   its_state_is_told_and_it_is_removed_whole();
 }

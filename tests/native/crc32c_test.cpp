@@ -15,8 +15,8 @@
 #include "check.h"
 
 using flowos::feed::crc32c;
-using flowos::feed::crc32c_ways;
-using flowos::feed::Crc32cWay;
+using flowos::feed::crc32c_variants;
+using flowos::feed::Crc32cVariant;
 
 namespace {
 
@@ -64,8 +64,8 @@ void every_way_follows_the_definition(std::span<const std::byte> bytes) {
   for (const std::size_t count : counts) {
     const auto piece = bytes.subspan(count % 67, count);
     const std::uint32_t expected = defined(piece);
-    for (const Crc32cWay& way : crc32c_ways()) {
-      CHECK(~way.run(~0U, piece.data(), piece.size()) == expected);
+    for (const Crc32cVariant& variant : crc32c_variants()) {
+      CHECK(~variant.run(~0U, piece.data(), piece.size()) == expected);
     }
   }
 }
@@ -74,9 +74,9 @@ void pieces_give_what_the_whole_gives(std::span<const std::byte> bytes) {
   const std::uint32_t whole = crc32c(bytes);
   for (const std::size_t cut :
        std::initializer_list<std::size_t>{0, 1, 7, 512, 4096, 30001, 65535}) {
-    for (const Crc32cWay& way : crc32c_ways()) {
-      const std::uint32_t state = way.run(~0U, bytes.data(), cut);
-      CHECK(~way.run(state, bytes.data() + cut, bytes.size() - cut) == whole);
+    for (const Crc32cVariant& variant : crc32c_variants()) {
+      const std::uint32_t state = variant.run(~0U, bytes.data(), cut);
+      CHECK(~variant.run(state, bytes.data() + cut, bytes.size() - cut) == whole);
     }
     CHECK(crc32c(bytes.subspan(cut), crc32c(bytes.first(cut))) == whole);
   }
@@ -94,7 +94,8 @@ void a_flipped_bit_is_seen(std::vector<std::byte> bytes) {
 }  // namespace
 
 int main() {
-  for (const Crc32cWay& way : crc32c_ways()) std::cout << "crc32c by " << way.name << '\n';
+  for (const Crc32cVariant& variant : crc32c_variants())
+    std::cout << "crc32c by " << variant.name << '\n';
   const std::vector<std::byte> bytes = noise(66000);
   the_examples_of_rfc_3720_come_out();
   every_way_follows_the_definition(bytes);

@@ -70,7 +70,7 @@ struct Run {
                                   .node = node,
                                   .node_of_rank = {},
                                   .secret = secret,
-                                  .most = std::chrono::seconds(60)};
+                                  .max_wait = std::chrono::seconds(60)};
     return settings;
   }
 

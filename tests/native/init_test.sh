@@ -7,7 +7,7 @@ trap 'rm -rf "$top"' EXIT
 init=$top/init
 cat >"$init" <<PACK
 #!/bin/bash
-[ ! -d "\$1" ] || for part in env passes argv streams limits cwd lifeline cpus relay; do
+[ ! -d "\$1" ] || for part in env env_forwarded argv streams limits cwd stdin_lifeline cpus relay; do
   [ -e "\$1/\$part" ] || continue
   printf '%s %d\\n' \$part "\$(stat -c %s "\$1/\$part")"
   cat "\$1/\$part"
@@ -24,8 +24,8 @@ complain() {
   failures=$((failures + 1))
 }
 
-same() { # WHAT WANTED GOT
-  [ "$2" = "$3" ] || complain "$1: wanted '$2', got '$3'"
+same() { # WHAT EXPECTED GOT
+  [ "$2" = "$3" ] || complain "$1: expected '$2', got '$3'"
 }
 
 fresh() { # a run folder with a plain environment
@@ -119,7 +119,7 @@ a_long_environment_arrives() {
 
 what_the_launcher_passes_wins() {
   printf 'PATH=/usr/bin:/bin\0PMIX_RANK=7\0KEPT=1\0' >"$run/env"
-  printf 'PMIX_\0XY' >"$run/passes"
+  printf 'PMIX_\0XY' >"$run/env_forwarded"
   PMIX_RANK=1 PMIXED=2 XYZ=3 "$init" "$run" -- env >"$top/out"
   same variables "KEPT=1 PATH=/usr/bin:/bin PMIX_RANK=1 XYZ=3" "$(sort "$top/out" | xargs)"
   same end "exit 0" "$(end_of 1)"
@@ -242,8 +242,8 @@ many_orphans_are_ended() {
 a_closed_fifo_means_term_then_kill() {
   for grace in 2 20 200; do # a busy machine needs long to tell it
     fresh
-    mkfifo "$run/alive"
-    exec 9<>"$run/alive"
+    mkfifo "$run/lifeline"
+    exec 9<>"$run/lifeline"
     echo "$grace" >"$run/grace"
     rm -f "$top/ready.fifo"
     "$init" "$run" -- sh -c 'trap "echo told >told" TERM; touch ready.fifo; while :; do sleep 0.02; done' 9>&- &
@@ -260,8 +260,8 @@ a_closed_fifo_means_term_then_kill() {
 
 a_stopped_command_is_ended_too() {
   echo 300 >"$run/grace"
-  mkfifo "$run/alive"
-  exec 9<>"$run/alive"
+  mkfifo "$run/lifeline"
+  exec 9<>"$run/lifeline"
   "$init" "$run" -- sh -c 'touch ready.stop; kill -STOP $$; exit 0' 9>&- &
   appears "$top/ready.stop"
   exec 9>&-
@@ -271,7 +271,7 @@ a_stopped_command_is_ended_too() {
 
 nothing_starts_for_a_supervisor_that_is_gone() {
   echo 300 >"$run/grace"
-  mkfifo "$run/alive"
+  mkfifo "$run/lifeline"
   "$init" "$run" -- touch "$top/started-anyway"
   same code 143 $?
   same end "signal 15" "$(end_of)"
@@ -306,7 +306,7 @@ what_the_node_did_is_told_to_a_supervisor_elsewhere() { # ours would read it her
   "$init" "$run" -- true
   same cpus "" "$(value_of cpus_busy_seconds)"
   same disks "" "$(value_of disk_bytes)$(value_of own_disk_bytes)"
-  : >"$run/lifeline"
+  : >"$run/stdin_lifeline"
   mkfifo "$run/holds"
   exec 9<>"$run/holds"
   "$init" "$run" -- dd if=/dev/zero of="$data" bs=1M count=4 conv=fsync status=none <&9

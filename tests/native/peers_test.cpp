@@ -93,7 +93,7 @@ struct Pair {
     settings.nodes = nodes;
     settings.node = node;
     settings.secret = kSecret;
-    settings.most = kPatience;
+    settings.max_wait = kPatience;
     settings.rest = kPatience;
     return settings;
   }
@@ -282,7 +282,7 @@ void a_node_that_is_not_there_is_called_once() {
 void a_node_that_does_not_answer_is_given_up() {
   Pair pair;
   PeerSettings hasty = pair.settings(0);
-  hasty.most = milliseconds(300);
+  hasty.max_wait = milliseconds(300);
   const auto first = pair.join(hasty);
   const Descriptor silent = flowos::feed::listen_at(Endpoint::parse(pair.nodes[1]));
   CHECK(!first->ask(pair.others(0)));
@@ -312,22 +312,22 @@ void nothing_listens_but_where_it_was_said() {
   CHECK(!Line::to(here, kPatience));
 }
 
-// For longer than `most` without a byte: in that time, the others have to greet too.
-bool strangers_keep_the_others_out(milliseconds most) {
+// For longer than `max_wait` without a byte: in that time, the others have to greet too.
+bool strangers_keep_the_others_out(milliseconds max_wait) {
   Pair pair;
   fill(*pair.caches[1]);
   PeerSettings often = pair.settings(0);
   often.rest = milliseconds(50);
   const auto first = pair.join(often);
   PeerSettings hasty = pair.settings(1);
-  hasty.most = most;
+  hasty.max_wait = max_wait;
   const auto second = pair.join(hasty);
   std::vector<Line> strangers;
   strangers.reserve(100);
   for (int i = 0; i < 100; ++i) {
     strangers.push_back(Line::to(Endpoint::parse(pair.nodes[1]), kPatience));
   }
-  return !comes_whole_in_the_end(*first, pair.others(0), 20 * most);
+  return !comes_whole_in_the_end(*first, pair.others(0), 20 * max_wait);
 }
 
 void strangers_do_not_keep_the_others_out_for_long() {

@@ -68,10 +68,10 @@ namespace {
 
 using flowos::feed::Cache;
 using flowos::feed::Catalog;
-using flowos::feed::Early;
 using flowos::feed::Feeder;
 using flowos::feed::FeedError;
 using flowos::feed::Files;
+using flowos::feed::FolderPrefetcher;
 using flowos::feed::Progress;
 using source_tools::Folder;
 using source_tools::says;
@@ -97,11 +97,12 @@ void write_samples(const Folder& data) {
   }
 }
 
-std::shared_ptr<const Catalog> listed(const Folder& data, Early& early) {
+std::shared_ptr<const Catalog> listed(const Folder& data, FolderPrefetcher& prefetcher) {
   Progress progress;
   return shared(flowos::feed::list_folder(
-      data.path(), 2, progress,
-      [&early](std::string_view folder, std::string_view names) { early.found(folder, names); }));
+      data.path(), 2, progress, [&prefetcher](std::string_view folder, std::string_view names) {
+        prefetcher.found(folder, names);
+      }));
 }
 
 std::shared_ptr<Cache> cache_of(const Folder& kept, const Catalog& catalog) {
@@ -130,17 +131,17 @@ std::uint64_t check_epoch(const Folder& data, const std::shared_ptr<const Catalo
   return feeder.stats().source_samples;
 }
 
-void every_file_is_read_once_whether_early_or_not() {
+void every_file_is_read_once_whether_prefetched_or_not() {
   const Folder data;
   const Folder kept;
   write_samples(data);
   opened.clear();
-  Early early(data.path(), 4, 1 << 20);
-  const auto catalog = listed(data, early);
+  FolderPrefetcher prefetcher(data.path(), 4, 1 << 20);
+  const auto catalog = listed(data, prefetcher);
   const auto cache = cache_of(kept, *catalog);
-  early.keep(*catalog, *cache);
-  CHECK(early.samples() > 0 && early.bytes() > early.samples() * 100);
-  CHECK(check_epoch(data, catalog, cache) == catalog->count() - early.samples());
+  prefetcher.keep(*catalog, *cache);
+  CHECK(prefetcher.samples() > 0 && prefetcher.bytes() > prefetcher.samples() * 100);
+  CHECK(check_epoch(data, catalog, cache) == catalog->count() - prefetcher.samples());
   for (std::uint64_t sample = 0; sample < catalog->count(); ++sample) {
     CHECK(opened[catalog->name(sample)] == 1);
   }
@@ -150,24 +151,24 @@ void no_more_is_held_than_there_is_room_for() {
   const Folder data;
   const Folder kept;
   write_samples(data);
-  Early early(data.path(), 4, 10'000);
-  const auto catalog = listed(data, early);
+  FolderPrefetcher prefetcher(data.path(), 4, 10'000);
+  const auto catalog = listed(data, prefetcher);
   const auto cache = cache_of(kept, *catalog);
-  early.keep(*catalog, *cache);
-  CHECK(early.samples() > 0 && early.bytes() <= 10'000);
-  CHECK(check_epoch(data, catalog, cache) == catalog->count() - early.samples());
+  prefetcher.keep(*catalog, *cache);
+  CHECK(prefetcher.samples() > 0 && prefetcher.bytes() <= 10'000);
+  CHECK(check_epoch(data, catalog, cache) == catalog->count() - prefetcher.samples());
 }
 
 void a_cache_that_is_full_is_left_so_and_the_rest_read_through() {
   const Folder data;
   const Folder kept;
   write_samples(data);
-  Early early(data.path(), 4, 1 << 20);
-  const auto catalog = listed(data, early);
+  FolderPrefetcher prefetcher(data.path(), 4, 1 << 20);
+  const auto catalog = listed(data, prefetcher);
   const auto cache =
       std::make_shared<Cache>(kept.at("cache"), catalog->cache_key(), catalog->count(),
                               Cache::Limits{.max_bytes = 64 << 10, .segment_bytes = 16 << 10});
-  early.keep(*catalog, *cache);
+  prefetcher.keep(*catalog, *cache);
   CHECK(check_epoch(data, catalog, cache) > 0);
 }
 
@@ -177,41 +178,42 @@ void what_is_large_or_cannot_be_read_is_left_to_the_feeder() {
   data.write("a/large", "");
   std::filesystem::resize_file(data.at("a/large"), 5 << 20);
   data.link("nowhere", "a/gone");
-  Early early(data.path(), 4, 1 << 30);
-  const auto catalog = listed(data, early);
+  FolderPrefetcher prefetcher(data.path(), 4, 1 << 30);
+  const auto catalog = listed(data, prefetcher);
   const Folder kept;
   const auto cache = cache_of(kept, *catalog);
-  while (early.samples() == 0) std::this_thread::yield();
-  early.keep(*catalog, *cache);
-  CHECK(catalog->count() == 3 && early.samples() == 1);
+  while (prefetcher.samples() == 0) std::this_thread::yield();
+  prefetcher.keep(*catalog, *cache);
+  CHECK(catalog->count() == 3 && prefetcher.samples() == 1);
   CHECK(!cache->has(0) && !cache->has(1) && cache->has(2));
 }
 
 void a_listing_that_fails_ends_the_reading() {
   const Folder data;
   write_samples(data);
-  Early early(data.path(), 4, 1 << 20);
+  FolderPrefetcher prefetcher(data.path(), 4, 1 << 20);
   listings_until_failure = 20;
-  const std::string line = told<FeedError>([&] { listed(data, early); });
+  const std::string line = told<FeedError>([&] { listed(data, prefetcher); });
   CHECK(says(line, "cannot list the folder") && says(line, "Input/output error"));
-  early.end();
-  const std::uint64_t read = early.samples();
+  prefetcher.end();
+  const std::uint64_t read = prefetcher.samples();
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  CHECK(early.samples() == read);
-  early.found("c0", std::string("1\0", 2));
-  CHECK(early.samples() == read);
+  CHECK(prefetcher.samples() == read);
+  prefetcher.found("c0", std::string("1\0", 2));
+  CHECK(prefetcher.samples() == read);
 }
 
 void no_folder_is_told() {
   const Folder data;
-  const std::string line = told<FeedError>([&] { const Early early(data.at("none"), 4, 1); });
+  const std::string line =
+      told<FeedError>([&] { const FolderPrefetcher prefetcher(data.at("none"), 4, 1); });
   CHECK(says(line, "none: No such file or directory"));
 }
 
 }  // namespace
 
 int main() {
-  every_file_is_read_once_whether_early_or_not();
+  every_file_is_read_once_whether_prefetched_or_not();
   no_more_is_held_than_there_is_room_for();
   a_cache_that_is_full_is_left_so_and_the_rest_read_through();
   what_is_large_or_cannot_be_read_is_left_to_the_feeder();

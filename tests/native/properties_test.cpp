@@ -58,10 +58,10 @@ void facts_are_those_of_the_entries(const Matrix& matrix) {
     const Facts facts = facts_of(all, threads);
     CHECK(facts.bad_row == -1);
     CHECK(facts.mirrored);
-    CHECK(facts.evenness.least == least);
-    CHECK(facts.evenness.greatest == greatest);
+    CHECK(facts.evenness.min_diagonal == least);
+    CHECK(facts.evenness.max_diagonal == greatest);
     CHECK(facts.evenness.negative == negative);
-    CHECK(facts.dominance.greatest == greatest);
+    CHECK(facts.dominance.max_diagonal == greatest);
     CHECK(facts.dominance.everywhere == dominant);
     CHECK(std::fabs(facts.dominance.share * static_cast<double>(all.rows) - shares) <
           1e-9 * shares);
@@ -121,7 +121,7 @@ void told(const Matrix& matrix, const std::string& what) {
 void an_entry_in_parts_counts_as_one() {
   Matrix matrix{.starts = {0, 3, 5}, .columns = {0, 1, 1, 0, 1}, .values = {3, -1, -1, -2, 3}};
   CHECK(!facts_of(matrix.view(), 1).mirrored);
-  CHECK(flowos::solve::check(matrix.view(), 1).evenness.least == 3);
+  CHECK(flowos::solve::check(matrix.view(), 1).evenness.min_diagonal == 3);
   matrix.values[3] = -2.5;
   told(matrix, "not symmetric: its entries (0, 1) and (1, 0) differ");
 }

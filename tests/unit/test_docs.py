@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
+import yaml
 
 import flowos
 from flowos import model
@@ -34,7 +35,10 @@ def test_there_is_a_page_of_each_command_and_a_place_for_each_name(tmp_path: Pat
     runpy.run_path(str(DOCS / "_generated.py"))["write"](tmp_path / "pages")
     pages = {path.name: path.read_text() for path in (tmp_path / "pages").iterdir()}
     assert sorted(pages) == sorted(
-        [*(f"flowos-{name}.md" for name in COMMANDS), "python.md", "report-json.md", "store.md"]
+        [
+            *(f"flowos-{name}.md" for name in COMMANDS),
+            *("exit-codes.md", "python.md", "report-json.md", "store.md"),
+        ]
     )
     assert "`--dry-run`" in pages["flowos-measure.md"]
     assert "# flowos feed warm" in pages["flowos-feed.md"]
@@ -150,3 +154,11 @@ def test_each_call_of_flowos_in_a_page_is_one_that_it_takes() -> None:
     calls = [call for page in DOCS.rglob("*.md") for call in calls_of_flowos(page.read_text())]
     assert len(calls) > 100
     assert not [call for call in calls if not takes(call)]
+
+
+def test_each_cited_paper_has_its_authors_or_says_why_not() -> None:
+    cited = yaml.safe_load((DOCS.parent / "CITATION.cff").read_text())["references"]
+    assert len(cited) == 5
+    for paper in cited:
+        if any("family-names" not in author for author in paper["authors"]):
+            assert "the title page is missing" in paper["notes"], paper["title"]

@@ -61,6 +61,17 @@ def test_the_table_of_folders_has_a_row_for_each(parent: str) -> None:
     assert len(rows) == len({*rows})
 
 
+@pytest.mark.parametrize("parent", ["src/flowos", "src/flowos/engine"])
+def test_the_row_of_a_folder_names_the_folders_in_it(parent: str) -> None:
+    table = ARCHITECTURE.split(TITLES[parent])[1].split("\n\n")[0]
+    for name, text in re.findall(r"^\| `(\w+)/` \| (.*) \|$", table, re.M):
+        folders = {path.parent.name for path in (HERE / parent / name).glob("*/*.[a-zA-Z]*")}
+        of_their_own = {"__pycache__", "native"} | {f for f in folders if name == "engine"}
+        assert folders - of_their_own <= {*re.findall(r"\w+", text)}, name
+        written = {*re.findall(r"`(\w+)/`", text)}
+        assert not {f for f in written if not list(PACKAGE.rglob(f"{f}/")) and f not in OTHERS}
+
+
 @pytest.mark.parametrize("container", LAYERS)
 def test_the_order_of_imports_is_that_of_the_contract(container: str) -> None:
     layers = [[m for m in layer.split(" | ") if m[0] != "_"] for layer in LAYERS[container]]

@@ -2,6 +2,7 @@
 there before all is."""
 
 import hashlib
+import json
 import os
 import re
 import runpy
@@ -10,9 +11,13 @@ import signal
 import subprocess
 import sys
 import tomllib
+import venv
+import zipfile
 from pathlib import Path
 
 import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
 
 from tests.waiting import comes
 
@@ -93,6 +98,56 @@ def test_checksums_are_as_sha256sum_reads_them(tmp_path: Path) -> None:
     assert checksums(tmp_path) == f"{hashlib.sha256(b'wheel').hexdigest()}  a.whl\n"
     (tmp_path / "SHA256SUMS").write_text(checksums(tmp_path))
     subprocess.run(("sha256sum", "--check", "--quiet", "SHA256SUMS"), cwd=tmp_path, check=True)
+
+
+def wheel(folder: Path, name: str, version: str, needs: str = "") -> None:
+    """A small one."""
+    file = f"{name.replace('-', '_')}-{version}"
+    said = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    said += f"Requires-Dist: {needs}\n" if needs else ""
+    parts = {"METADATA": said, "WHEEL": "Wheel-Version: 1.0\nTag: py3-none-any\n"}
+    parts["RECORD"] = "".join(f"{file}.dist-info/{part},,\n" for part in (*parts, "RECORD"))
+    with zipfile.ZipFile(folder / f"{file}-py3-none-any.whl", "w") as made:
+        for part, text in parts.items():
+            made.writestr(f"{file}.dist-info/{part}", text)
+
+
+@pytest.fixture(scope="module")
+def listed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """dist of a clone whose wheel, and one that pyproject.toml names, are in an environment."""
+    work = tmp_path_factory.mktemp("release")
+    clone, environment = work / "flowos", work / "environment"
+    (clone / "dist").mkdir(parents=True)
+    (clone / ".venv").symlink_to(sys.prefix)
+    (clone / "pyproject.toml").write_text(with_version(PYPROJECT, "9.8.7"))
+    wheel(work, "shtab", "99.1")
+    wheel(clone / "dist", "flowos-hpc", "9.8.7", "shtab>=1.13")
+    venv.create(environment)
+    pip = (sys.executable, "-m", "pip", "--python", str(environment / "bin/python"))
+    links = ("--no-index", "--find-links", str(clone / "dist"), "--find-links", str(work))
+    subprocess.run((*pip, "install", "--quiet", *links, "flowos-hpc"), check=True)
+    TOOL["list_contents"](clone, environment, "9.8.7")
+    return clone / "dist"
+
+
+def test_a_release_lists_what_its_wheel_brings_as_cyclonedx_has_it(listed: Path) -> None:
+    text = (listed / "flowos_hpc-9.8.7.cdx.json").read_text()
+    found = json.loads(text)
+    wrong = JsonStrictValidator(SchemaVersion.from_version(found["specVersion"])).validate_str(text)
+    assert wrong is None
+    about, (part,) = found["metadata"]["component"], found["components"]
+    assert (about["name"], about["version"]) == ("flowos-hpc", "9.8.7")
+    assert [each["license"]["id"] for each in about["licenses"]] == ["Apache-2.0"]
+    assert part["purl"] == "pkg:pypi/shtab@99.1"
+    needs = {each["ref"]: each.get("dependsOn") for each in found["dependencies"]}
+    assert needs[about["bom-ref"]] == [part["bom-ref"]]
+
+
+def test_checksums_of_a_release_are_of_all_that_it_has(listed: Path) -> None:
+    sums = (listed / "SHA256SUMS").read_text()
+    files = [line.split("  ")[1] for line in sums.splitlines()]
+    assert files == ["flowos_hpc-9.8.7-py3-none-any.whl", "flowos_hpc-9.8.7.cdx.json"]
+    subprocess.run(("sha256sum", "--check", "--quiet", "SHA256SUMS"), cwd=listed, check=True)
 
 
 def git(folder: Path, *words: str) -> str:

@@ -5,13 +5,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from flowos.cli._commands import COMMANDS
+from flowos.cli._exit_codes import CLOSED_PIPE, FAILED, NOT_KEPT, USAGE
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-_EXIT_FAILED, _EXIT_USAGE, _EXIT_NOT_WRITTEN = 1, 2, 3
-_EXIT_CLOSED_PIPE = 141
 _MESSAGES = ("-q", "--quiet", "-v", "--verbose")
 
 
@@ -163,10 +162,10 @@ def _not_written(name: str, error: BaseException | None) -> int:
 
     give_up()
     if isinstance(error, BrokenPipeError):
-        return _EXIT_CLOSED_PIPE
+        return CLOSED_PIPE
     why = getattr(error, "strerror", None)
     print(f"{name}: standard output cannot be written: {why}", file=sys.stderr)
-    return _EXIT_NOT_WRITTEN
+    return NOT_KEPT
 
 
 def _written(act: "Callable[[], int]") -> int:
@@ -196,20 +195,20 @@ def _run(command: str, words: list[str], with_settings: bool) -> int:
         apply_verbosity(args)
         _check_current_folder()
         if with_settings:
-            from flowos.operations.settings_file import load_settings
+            from flowos.operations.settings_file import check_options
 
-            load_settings()
+            check_options()
         return int(import_module(f"flowos.cli.{args.command}").run(args))
     except (UsageError, UnknownName) as error:
         print(f"flowos {args.command}: {error}", file=sys.stderr)
-        return _EXIT_USAGE
+        return USAGE
     except FlowosError as error:
         print(f"flowos {args.command}: {error}", file=sys.stderr)
-        return _EXIT_FAILED
+        return FAILED
     except OSError as error:  # of a disk or a file where no one could say more about it
         where = f"{error.filename}: " if error.filename else ""
         print(f"flowos {args.command}: {where}{error.strerror or error}", file=sys.stderr)
-        return _EXIT_FAILED
+        return FAILED
 
 
 def _open_closed_streams() -> None:

@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from flowos.cli._environment import add_environment, environment_to_enter
+from flowos.cli._exit_codes import NOT_STARTED
 from flowos.cli._output import note, print_json
 from flowos.model import Exited, FlowosError, Killed, Outcome, UsageError
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     Complete = Callable[[ExecRequest], ExecRequest]
 
 _IN_LIBRARY = r"\bimage /\S+/[0-9a-f]{64}\.sqfs"
-_EXIT_OWN = 125
-"""It did not begin: a code that few commands have, as env(1) and container engines say it."""
 
 
 def add_foreground(
@@ -58,7 +57,7 @@ def run_or_show(args: argparse.Namespace, argv: tuple[str, ...], complete: "Comp
         raise
     except FlowosError as error:
         print(named(str(error)), file=sys.stderr)
-        return _EXIT_OWN
+        return NOT_STARTED  # a code that few commands have, as env(1) has it
 
 
 def _run_or_show(

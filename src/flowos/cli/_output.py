@@ -153,9 +153,9 @@ def print_folded(text: str, end: str = "\n") -> None:
     print(text, end=end)
 
 
-def text_width(most: int) -> int:
+def text_width(max_columns: int) -> int:
     """How wide the lines of a text are to be: of a terminal that is narrower, as wide as it."""
-    return min(most, max(columns(), _MIN_COLUMNS)) if sys.stdout.isatty() else most
+    return min(max_columns, max(columns(), _MIN_COLUMNS)) if sys.stdout.isatty() else max_columns
 
 
 def print_json(value: object, *, indent: int | None = 1, file: TextIO | None = None) -> None:
@@ -204,11 +204,14 @@ def show_plan(planned: list[dict[str, object]], as_json: bool) -> None:
         print_json(planned)
         return
     for step in planned:
-        print(step["case"])
+        print_folded(str(step["case"]))
         for key in ("commands", "unmeasured", "remedy"):
             said = step.get(key, ())
             for line in [said] if isinstance(said, str) else said:  # type: ignore[attr-defined]
-                print(f"    {line}" if key == "commands" else f"    {key}: {line}")
+                if key == "commands":  # which one copies
+                    print(f"    {line}")
+                else:
+                    print_folded(f"    {key}: {line}")
 
 
 _said = SimpleNamespace(quiet=False, verbose=False)
@@ -249,9 +252,9 @@ def apply_verbosity(args: "Namespace") -> None:
         raise UsageError("-v is not allowed with -q")
     _said.quiet, _said.verbose = args.quiet, args.verbose
     if args.verbose or "flowos.engine._ask" in sys.modules:
-        from flowos.engine import tell_starts  # which others need not load
+        from flowos.engine import report_starts  # which others need not load
 
-        tell_starts(_Starts(args.command) if args.verbose else None)
+        report_starts(_Starts(args.command) if args.verbose else None)
 
 
 def note(words: object) -> None:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from flowos.cli._exit_codes import FAILED
 from flowos.cli._interrupts import how_ended
 from flowos.cli._live import live_of
 from flowos.cli._output import note, notes, print_folded, print_json
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from flowos.operations.deployments import DeploymentRequest
 
 LIKE_HERE = "no node is held for this: they are taken to be like this machine"
-
-_EXIT_NOTHING = 1
 
 
 def add_pool(command: argparse.ArgumentParser) -> None:
@@ -108,7 +107,7 @@ def run_deployments(
         print_json(found)
     else:
         print_folded(deployments_text(found.runs, found.spreads), end="")
-    code = _EXIT_NOTHING if found.unfinished or not found.spreads else 0
+    code = FAILED if found.unfinished or not found.spreads else 0
     notes(found.notes, failed=bool(code) or found.page is None)
     if found.page is not None:
         note(f"written: {found.page}")

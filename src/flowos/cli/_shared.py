@@ -1,37 +1,63 @@
 """What several commands share: the store's and the output's options."""
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
 
 from flowos.cli._commands import COMMANDS
+from flowos.cli._described import subparsers
+from flowos.cli._exit_codes import TITLE, USAGE, codes_text
 from flowos.cli._output import add_messages, columns
 
 _MAX_OF_AN_ERROR, _ITS_END = 400, 100
 
 
-class OneLineParser(argparse.ArgumentParser):
-    """Says what is wrong in one line: the usage of some commands is twelve."""
+class CommandParser(argparse.ArgumentParser):
+    """Says what is wrong in one line: the usage of some commands is twelve. Says itself what it
+    does not know."""
+
+    _words: Sequence[str] = ()
+    """Those that are parsed."""
 
     def error(self, message: str) -> NoReturn:
+        words, self._words = self._words, ()
+        self.refuse(self._misspelt(words))
         if len(message) > _MAX_OF_AN_ERROR:
             message = f"{message[: _MAX_OF_AN_ERROR - _ITS_END]} ... {message[-_ITS_END:]}"
         message = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
         see = " See" if message.endswith("?") else "; see"
-        self.exit(2, f"{self.prog}: error: {message}{see} {self.prog} --help\n")
-
-
-class CommandParser(OneLineParser):
-    """Says itself what it does not know."""
+        self.exit(USAGE, f"{self.prog}: error: {message}{see} {self.prog} --help\n")
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        self._refuse(self._before_command(args or ()))
-        found, unknown = super().parse_known_args(args, namespace)
-        self._refuse(unknown)
+        self.refuse(self._before_command(args or ()))
+        found, unknown = self.parse_what_is_known(args or (), namespace)
+        self.refuse(unknown)
         return found, unknown
+
+    def parse_what_is_known(
+        self, args: Sequence[str], namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        self._words = args
+        found, unknown = super().parse_known_args(args, namespace)
+        self._words = ()
+        return found, unknown
+
+    def _misspelt(self, words: Sequence[str]) -> list[str]:
+        """Unknown options of a call that fails, as for lack of one that is required.
+
+        Of a parser with commands, and behind a first word of another program, they may be theirs.
+        """
+        if self._subparsers:
+            return []
+        of_others = any(action.nargs == argparse.REMAINDER for action in self._actions)
+        own = takewhile(lambda w: w != "--" and (w.startswith("-") or not of_others), words)
+        names = (word.partition("=")[0] for word in own if word.startswith("--"))
+        return [n for n in names if not any(o.startswith(n) for o in self._option_string_actions)]
 
     def _before_command(self, args: Sequence[str]) -> list[str]:
         """An unknown option there, whose value would be taken for the command."""
@@ -39,14 +65,21 @@ class CommandParser(OneLineParser):
         is_one = name.startswith("--") and name not in ("--", *self._option_string_actions)
         return [name] if is_one else []
 
-    def _refuse(self, unknown: Sequence[str]) -> None:
+    def refuse(self, unknown: Sequence[str]) -> None:
+        """Ends the program if there are any."""
         if unknown:
             options = [word.partition("=")[0] for word in unknown if word.startswith("-")]
-            near = _nearest(options, list(self._option_string_actions))
-            if "--set" in options:
-                command = self.prog.removeprefix("flowos ")
-                near = f"; it goes before the command: flowos --set KEY=VALUE {command}"
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._hint(options)}")
+
+    def _hint(self, options: Sequence[str]) -> str:
+        if "--set" in options:
+            command = self.prog.removeprefix("flowos ")
+            return f"; it goes before the command: flowos --set KEY=VALUE {command}"
+        behind = [o for of in subparsers(self).values() for o in of._option_string_actions]
+        for option in options:
+            if option in behind:
+                return f"; it goes behind the command: {self.prog} COMMAND {option}"
+        return _nearest(options, [*self._option_string_actions, *behind])
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         """Of --x=-- argparse makes an empty list, which no command expects."""
@@ -108,9 +141,9 @@ class Help(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, width=columns() - 2)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        """A description is prose; an epilog has lines, and commands that one copies."""
+        """A description is prose; an epilog has lines."""
         if "\n" in text or text.startswith("example: "):
-            return super()._fill_text(text, width, indent)
+            return epilog_text(text, width)
         return argparse.HelpFormatter._fill_text(self, text, width, indent)
 
     def add_argument(self, action: argparse.Action) -> None:
@@ -125,21 +158,37 @@ class Help(argparse.RawDescriptionHelpFormatter):
         return super()._format_args(action, default_metavar)
 
 
+def epilog_text(epilog: str, width: int) -> str:
+    """What codes say in lines of this width; commands that one copies as they are."""
+    examples, title, codes = epilog.strip("\n").partition(f"\n\n{TITLE}")
+    lines = [line for each in f"{title}{codes}".split("\n") for line in _hanging(each, width)]
+    return "\n".join((examples, *lines[1:]))
+
+
+def _hanging(line: str, width: int) -> list[str]:
+    """Below its words, where a line has a code before them."""
+    from textwrap import wrap  # help alone needs it
+
+    row = re.match(r"  \S.*?  +", line)
+    indent = " " * (row.end() if row else 0)
+    return wrap(line, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
+
+
 def with_example(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
     name: str,
     about: str,
     example: str,
-    codes: str = "",
 ) -> argparse.ArgumentParser:
-    """A parser whose help ends in an example and, where they say something, the exit codes."""
+    """A parser whose help ends in an example and, where they say more, the exit codes."""
     command = commands.add_parser(
         name,
         help=about,
         description=about,
-        epilog=f"example: {example}" + (f"\n\nexit codes: {codes}" if codes else ""),
         formatter_class=Help,
     )
+    codes = codes_text(command.prog.removeprefix("flowos "))
+    command.epilog = "\n\n".join(filter(None, (f"example: {example}", codes)))
     add_messages(command)
     return command
 
@@ -148,10 +197,9 @@ def top_command(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
     name: str,
     example: str,
-    codes: str = "",
 ) -> argparse.ArgumentParser:
     """The parser of one of COMMANDS, as `with_example`."""
-    return with_example(commands, name, COMMANDS[name], example, codes)
+    return with_example(commands, name, COMMANDS[name], example)
 
 
 def add_store(command: argparse.ArgumentParser) -> None:

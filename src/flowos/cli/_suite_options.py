@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from flowos.cli._exit_codes import FAILED, NOT_KEPT
 from flowos.cli._interrupts import how_ended
 from flowos.cli._live import live_of
-from flowos.cli._output import note, notes, print_folded, print_json
+from flowos.cli._output import note, notes, print_folded, print_json, text_width
 from flowos.cli._pool_options import LIKE_HERE, nodes_of
 from flowos.model import EnvironmentRefused, MeasurementRequest, UsageError
 from flowos.probes.suites import SUITES
@@ -16,8 +17,6 @@ from flowos.probes.suites import SUITES
 if TYPE_CHECKING:
     from flowos.operations._suite_plan import PlannedFigure, SuitePlan
     from flowos.operations.suite import SuiteResult
-
-_EXIT_NOTHING, _EXIT_NOT_KEPT = 1, 3
 
 
 def add_suite(command: argparse.ArgumentParser) -> None:
@@ -104,18 +103,19 @@ def _exit_code(result: "SuiteResult") -> int:
     if result.interrupted:
         return how_ended()[0]
     if result.lost or not any(run_report.measurements for run_report in result.report.reports):
-        return _EXIT_NOTHING
-    return 0 if result.kept and result.page else _EXIT_NOT_KEPT
+        return FAILED
+    return 0 if result.kept and result.page else NOT_KEPT
 
 
 def _show_plan(plan: "SuitePlan", as_json: bool) -> None:
     if as_json:
         print_json({**_plain(plan), "seconds": plan.seconds})
         return
-    from flowos.report import wrapped
+    from flowos.report import WIDTH, wrapped
 
+    width = text_width(WIDTH)
     for indent, line in _lines(plan):
-        print("\n".join(wrapped(line, indent, f"{indent}  ")))
+        print("\n".join(wrapped(line, indent, f"{indent}  ", width)))
 
 
 def _printed(plan: "SuitePlan") -> Counter[str]:

@@ -15,10 +15,6 @@ from flowos.cli._shared import (
 )
 from flowos.model import UsageError
 
-_CODES = """
-  0  made and written
-  1  it cannot be made or written
-  2  called wrongly: there are fewer than two such runs, or they are not alike"""
 _LARGEST = 1e6
 
 
@@ -27,7 +23,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         commands,
         "baseline",
         "flowos baseline --out node.json && flowos measure --check node.json",
-        codes=_CODES,
     )
     command.add_argument(
         "run_ids",

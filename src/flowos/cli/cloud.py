@@ -4,6 +4,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from flowos.cli._exit_codes import FAILED
 from flowos.cli._output import print_folded, print_json
 from flowos.cli._shared import add_json, number, positive, top_command, with_example
 
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
-_EXIT_LEFT = 1
-
 
 def add(commands: "Commands") -> None:
     cloud = top_command(commands, "cloud", "flowos cloud reconcile --dry-run")
@@ -25,21 +24,19 @@ def add(commands: "Commands") -> None:
         "resume",
         "make a machine for each node: Slurm's ResumeProgram",
         "flowos cloud resume c[1-4] --dry-run",
-        "0, and with --wait 1 if a node got no machine",
     )
     _add_power(
         commands,
         "suspend",
         "end the machines of nodes: Slurm's SuspendProgram",
         "flowos cloud suspend c3 --wait",
-        "0, and with --wait 1 if a machine runs on",
     )
     _add_reconcile(commands)
     _add_sizes(commands)
 
 
-def _add_power(commands: "Commands", name: str, about: str, example: str, codes: str) -> None:
-    command = with_example(commands, name, about, example, codes)
+def _add_power(commands: "Commands", name: str, about: str, example: str) -> None:
+    command = with_example(commands, name, about, example)
     command.add_argument("nodes", metavar="NODES", help="nodes as Slurm lists them, as in c[1-4]")
     command.add_argument(
         "--wait",
@@ -57,7 +54,6 @@ def _add_reconcile(commands: "Commands") -> None:
         "reconcile",
         "end machines that no node owns, and give back nodes that are to be tried anew: for cron",
         "flowos cloud reconcile --dry-run",
-        "0, and 1 if a machine runs on that no node owns",
     )
     command.add_argument(
         "nodes", metavar="NODES", nargs="?", default="", help="of these nodes only (default: all)"
@@ -111,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         power = {"resume": cloud.resume, "suspend": cloud.suspend}[args.subcommand]
         done = power(args.nodes, show, dry_run=args.dry_run)
-    return 0 if done else _EXIT_LEFT
+    return 0 if done else FAILED
 
 
 def _show_sizes(args: argparse.Namespace) -> int:

@@ -39,19 +39,10 @@ _EXAMPLES = (
     "         flowos compare last --axis time\n"
     "         flowos compare --command 'gzip -kf data' --command 'zstd -kf data'"
 )
-_CODES = """
-  0  equal or better
-  1  worse: a probe of the second run is slower, or with --axis and --base a level is, or with
-     --command a command is slower than the first; a number is worse than the baseline; a machine
-     is slow; the last change over time was for the worse
-  2  cannot judge, as too many numbers are marked, scatter, or failed in the second run; and
-     whatever else fails
-  130  with --command: interrupted (143 by SIGTERM, 129 by SIGHUP)
-Levels that are compared without --base are no question of better or worse: that ends in 0."""
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    command = top_command(commands, "compare", _EXAMPLES, codes=_CODES)
+    command = top_command(commands, "compare", _EXAMPLES)
     command.add_argument(
         "run_ids",
         nargs="*",
@@ -257,9 +248,9 @@ def _runs(args: argparse.Namespace, refs: tuple[str, str], margin: dict[str, flo
     numbers = tuple(v for v in found.numbers if v.probe in only)
     answer = outcome(probes)
     if args.json:
-        overall = {"answer": answer, "exit_code": EXITS[answer], "changes": found.changes}
+        summary = {"answer": answer, "exit_code": EXITS[answer], "changes": found.changes}
         open_ones = [v.metric for v in probes if v.answer == "inconclusive"]
-        print_json({**overall, "cannot_judge": open_ones, "probes": probes, "verdicts": numbers})
+        print_json({**summary, "cannot_judge": open_ones, "probes": probes, "verdicts": numbers})
     else:
         shown = runs_text(answer, probes, numbers, changes=found.changes, everything=args.all)
         print_folded(shown, end="")

@@ -23,7 +23,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     what = command.add_mutually_exclusive_group(required=True)
     what.add_argument("shell", nargs="?", choices=("bash", "zsh", "fish"), help="the script of it")
     what.add_argument(
-        "--names", choices=tuple(_NAMES), help="names that there are, one on a line: scripts ask it"
+        "--names",
+        choices=tuple(_NAMES),
+        metavar="KIND",
+        help="names that there are, one on a line, for scripts that complete them; a kind is "
+        + " or ".join(_NAMES),
     )
 
 
@@ -118,7 +122,13 @@ _OF_OPTIONS = {
     ("--only", "PROBE,..."): "probes",
     ("--suite", "NAME"): "suites",
 }
-_OF_WORDS = {"RUN": "runs", "IMAGE": "images", "ID": "slices", "SLICE|PROCESS|TASK": "programs"}
+_OF_WORDS = {
+    "RUN": "runs",
+    "IMAGE": "images",
+    "ID": "slices",
+    "SLICE|PROCESS|TASK": "programs",
+    "POOL": "pools",
+}
 
 
 def _kind(action: argparse.Action) -> str:

@@ -15,7 +15,7 @@ from flowos.model import FeedError, UsageError, to_plain
 if TYPE_CHECKING:
     from flowos.operations.feed import (
         CachedSource,
-        Care,
+        CacheSelection,
         FillPlan,
         PrefillResult,
     )
@@ -42,98 +42,98 @@ def add(commands: "Commands") -> None:
 
 
 def _add_warm(commands: "Commands") -> None:
-    deed = with_example(
+    command = with_example(
         commands,
         "warm",
         "bring a data set into the cache, all of it or what fits; goes on where it was stopped",
         "flowos feed warm /lustre/imagenet/train --cache /local/nvme/cache --max-bytes 800G",
     )
-    _add_source(deed, required=True)
-    deed.add_argument(
+    _add_source(command, required=True)
+    command.add_argument(
         "--max-bytes", type=size, metavar="N", help="cache at most so much, as 800G or 64GiB"
     )
-    deed.add_argument(
+    command.add_argument(
         "--min-free",
         type=size,
         metavar="N",
         help="leave so much of the file system free (default 1GiB)",
     )
-    deed.add_argument("--dry-run", action="store_true", help="list only, say what would be read")
-    add_json(deed)
+    command.add_argument("--dry-run", action="store_true", help="list only, say what would be read")
+    add_json(command)
 
 
 def _add_ls(commands: "Commands") -> None:
-    deed = with_example(
+    command = with_example(
         commands,
         "ls",
         "the data sets in the cache, last used first; one that is not in use is removed when "
         "another needs its room, the longest unused first",
         "flowos feed ls --cache /local/nvme/cache",
     )
-    deed.add_argument("--cache", required=True, metavar="DIR", help="the cache folder")
-    add_json(deed)
+    command.add_argument("--cache", required=True, metavar="DIR", help="the cache folder")
+    add_json(command)
 
 
 def _add_stat(commands: "Commands") -> None:
-    deed = with_example(
+    command = with_example(
         commands,
         "stat",
         "how much of each data set is in the cache, and how many processes use it",
         "flowos feed stat --cache /local/nvme/cache",
     )
-    _add_source(deed)
-    add_json(deed)
+    _add_source(command)
+    add_json(command)
 
 
 def _add_verify(commands: "Commands") -> None:
-    deed = with_example(
+    command = with_example(
         commands,
         "verify",
         "read all that is cached; what is damaged is forgotten, and fetched again when needed",
         "flowos feed verify --cache /local/nvme/cache",
     )
-    _add_source(deed)
-    deed.add_argument(
+    _add_source(command)
+    command.add_argument(
         "--source",
         action="store_true",
         help="read all of SOURCE too: say what has changed there, and forget it",
     )
-    add_json(deed)
+    add_json(command)
 
 
 def _add_clear(commands: "Commands") -> None:
-    deed = with_example(
+    command = with_example(
         commands,
         "clear",
         "remove what is cached, never while a process uses it, and nothing else",
         "flowos feed clear /lustre/imagenet/train --cache /local/nvme/cache --yes",
     )
-    _add_source(deed)
-    deed.add_argument("--yes", action="store_true", help="do not ask")
-    deed.add_argument("--dry-run", action="store_true", help="say what would be removed")
-    add_json(deed)
+    _add_source(command)
+    command.add_argument("--yes", action="store_true", help="do not ask")
+    command.add_argument("--dry-run", action="store_true", help="say what would be removed")
+    add_json(command)
 
 
-def _add_source(deed: argparse.ArgumentParser, *, required: bool = False) -> None:
-    deed.add_argument(
+def _add_source(command: argparse.ArgumentParser, *, required: bool = False) -> None:
+    command.add_argument(
         "where",
         metavar="SOURCE",
         nargs=None if required else "?",
         help="a folder, shards, token arrays or a URL, as fo.Feed takes it"
         + ("" if required else ", or a KEY of feed ls (default: all that is in the cache folder)"),
     )
-    deed.add_argument("--cache", required=True, metavar="DIR", help="the cache folder")
-    deed.add_argument("--member", default="", metavar="NAME", help="of tar shards, as fo.Feed's")
-    deed.add_argument(
+    command.add_argument("--cache", required=True, metavar="DIR", help="the cache folder")
+    command.add_argument("--member", default="", metavar="NAME", help="of tar shards, as fo.Feed's")
+    command.add_argument(
         "--extensions",
         metavar="A,B",
         help="the files that are samples, as jpg,png, or pictures (as a feed that decodes pictures "
         "has them), or all (default)",
     )
-    deed.add_argument("--dtype", metavar="TYPE", help="of token arrays")
-    deed.add_argument("--length", type=positive, metavar="N", help="of a token array's samples")
-    deed.add_argument("--column", default="", metavar="NAME", help="of Parquet files")
-    deed.add_argument("--label-column", default="", metavar="NAME", help="of Parquet files")
+    command.add_argument("--dtype", metavar="TYPE", help="of token arrays")
+    command.add_argument("--length", type=positive, metavar="N", help="of a token array's samples")
+    command.add_argument("--column", default="", metavar="NAME", help="of Parquet files")
+    command.add_argument("--label-column", default="", metavar="NAME", help="of Parquet files")
 
 
 def size(word: str) -> int:
@@ -160,13 +160,13 @@ def run(args: argparse.Namespace) -> int:
 def _warm(args: argparse.Namespace) -> int:
     from flowos.operations import feed
 
-    care = _care(args)
+    selection = _selection(args)
     with on_a_terminal(args) as on_progress:
         if args.dry_run:
-            return _show_planned(feed.planned(care, on_progress), args.json)
+            return _show_planned(feed.planned(selection, on_progress), args.json)
         known = {"max_bytes": args.max_bytes, "min_free_bytes": args.min_free}
         given = {name: value for name, value in known.items() if value is not None}
-        done = feed.prefilled(care, feed.CacheLimits(**given), on_progress)
+        done = feed.prefilled(selection, feed.CacheLimits(**given), on_progress)
     _show_prefilled(done, args.json)
     if done.interrupted:
         return how_ended()[0]
@@ -211,7 +211,7 @@ def _show_prefilled(done: "PrefillResult", as_json: bool) -> None:
 def _ls(args: argparse.Namespace) -> int:
     from flowos.operations import feed
 
-    found = sorted(feed.state(feed.Care(cache=args.cache)), key=lambda kept: -kept.used)
+    found = sorted(feed.state(feed.CacheSelection(cache=args.cache)), key=lambda kept: -kept.used)
     if args.json:
         print_json(found)
         return 0
@@ -257,7 +257,7 @@ def _samples_text(kept: "CachedSource") -> str:
 def _stat(args: argparse.Namespace) -> int:
     from flowos.operations import feed
 
-    found = feed.state(_care(args))
+    found = feed.state(_selection(args))
     if args.json:
         print_json(found)
         return 0
@@ -288,7 +288,9 @@ def _verify(args: argparse.Namespace) -> int:
     from flowos.operations import feed
 
     with on_a_terminal(args) as on_progress:
-        done = list(feed.verified(_care(args), with_source=args.source, on_progress=on_progress))
+        done = list(
+            feed.verified(_selection(args), with_source=args.source, on_progress=on_progress)
+        )
     if args.json:
         print_json(done)
     for each in () if args.json else done:
@@ -308,7 +310,7 @@ def _verify(args: argparse.Namespace) -> int:
 def _clear(args: argparse.Namespace) -> int:
     from flowos.operations import feed
 
-    found = feed.removable(_care(args))
+    found = feed.removable(_selection(args))
     if not args.dry_run and not args.yes:
         _ask(found)
     rows = [
@@ -341,7 +343,7 @@ def _ask(found: "tuple[CachedSource, ...]") -> None:
         raise UsageError("clear: nothing was removed")
 
 
-def _care(args: argparse.Namespace) -> "Care":
+def _selection(args: argparse.Namespace) -> "CacheSelection":
     from flowos.operations import feed
 
     endings = args.extensions
@@ -351,7 +353,7 @@ def _care(args: argparse.Namespace) -> "Care":
     of_data = feed.asked(
         args.member, args.dtype, args.length, args.column, args.label_column, files
     )
-    return feed.Care(cache=args.cache, where=args.where, asked=of_data)
+    return feed.CacheSelection(cache=args.cache, where=args.where, asked=of_data)
 
 
 def _safe(name: str) -> str:

@@ -67,91 +67,97 @@ def add(commands: "Commands") -> None:
             "flowos image rm fio",
         ),
     ):
-        deed = with_example(commands, name, about, example)
+        command = with_example(commands, name, about, example)
         if name != "ls":
             also = "" if name == "rm" else ", or a path"
-            deed.add_argument("image", metavar="IMAGE", help=f"a name, 6 digits of a digest{also}")
+            command.add_argument(
+                "image", metavar="IMAGE", help=f"a name, 6 digits of a digest{also}"
+            )
         if name == "inspect":
-            add_store(deed)
+            add_store(command)
         if name == "rm":
-            deed.add_argument("--dry-run", action="store_true", help="show what would be done only")
-        add_json(deed)
+            command.add_argument(
+                "--dry-run", action="store_true", help="show what would be done only"
+            )
+        add_json(command)
 
 
 def _add_import(commands: "Commands") -> None:
-    deed = with_example(
+    command = with_example(
         commands,
         "import",
         "make an image of a folder, an archive, a registry's image, a squashfs or a SIF",
         "flowos image import docker-save.tar --name tools",
     )
-    deed.add_argument("source", metavar="SOURCE", help="a path, or docker://HOST/NAME:TAG")
-    _add_making(deed)
+    command.add_argument("source", metavar="SOURCE", help="a path, or docker://HOST/NAME:TAG")
+    _add_making(command)
 
 
 def _add_build(commands: "Commands") -> None:
-    deed = with_example(
+    command = with_example(
         commands,
         "build",
         "make an image by a recipe, as an ordinary user",
         "flowos image build --suite bookworm --include python3,openmpi-bin --name mpi",
     )
-    deed.add_argument(
+    command.add_argument(
         "recipe",
         nargs="?",
         metavar="RECIPE",
         help="a Dockerfile, a folder with one, or an Apptainer definition (*.def)",
     )
-    deed.add_argument("--suite", default="", help="a Debian suite instead of a recipe")
-    deed.add_argument(
+    command.add_argument("--suite", default="", help="a Debian suite instead of a recipe")
+    command.add_argument(
         "--include", default="", metavar="PACKAGE,...", help="packages to add to those of the suite"
     )
-    deed.add_argument("--context", metavar="DIR", help="what COPY takes from (default: RECIPE's)")
-    deed.add_argument("--builder", default="", help="podman, buildah or ch-image (default: any)")
-    deed.add_argument(
+    command.add_argument(
+        "--context", metavar="DIR", help="what COPY takes from (default: RECIPE's)"
+    )
+    command.add_argument("--builder", default="", help="podman, buildah or ch-image (default: any)")
+    command.add_argument(
         "--build-arg",
         action="append",
         default=[],
         metavar="NAME=VALUE",
         help="a build argument of the Dockerfile; its value is not recorded",
     )
-    deed.add_argument(
+    command.add_argument(
         "--base",
         action="append",
         default=[],
         metavar="NAME=IMAGE",
         help="what FROM NAME means: an image of your library (default: the one of that name)",
     )
-    _add_making(deed)
+    _add_making(command)
 
 
 def _add_export(commands: "Commands") -> None:
-    deed = with_example(
+    command = with_example(
         commands,
         "export",
         "write an image to a file or folder that others can use",
         "flowos image export mpi mpi.oci",
     )
-    deed.add_argument("image", metavar="IMAGE", help="a name, or 6 digits of a digest")
-    deed.add_argument("to", type=Path, metavar="TO", help="a place that is not there yet")
-    deed.add_argument(
+    command.add_argument("image", metavar="IMAGE", help="a name, or 6 digits of a digest")
+    command.add_argument("to", type=Path, metavar="TO", help="a place that is not there yet")
+    command.add_argument(
         "--form",
         choices=("squashfs", "folder", "tar", "oci-archive"),
         default="",
         help="default: by the ending of TO: .sqfs, .tar, .tar.gz, .oci, none: a folder",
     )
-    add_store(deed)
-    add_json(deed)
+    add_store(command)
+    add_json(command)
 
 
-def _add_making(deed: argparse.ArgumentParser) -> None:
-    deed.add_argument("--name", metavar="NAME", help="what to call it")
-    deed.add_argument(
+def _add_making(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--name", metavar="NAME", help="what to call it")
+    command.add_argument(
         "--arch", default="", metavar="ARCH", help="amd64, arm64 ... (default: this machine's)"
     )
-    deed.add_argument("--dry-run", action="store_true", help="show what would be run only")
-    add_store(deed)
-    add_json(deed)
+    command.add_argument("--dry-run", action="store_true", help="show what would be run only")
+    add_store(command)
+    add_json(command)
 
 
 def run(args: argparse.Namespace) -> int:

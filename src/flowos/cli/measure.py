@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from flowos.cli._check import baseline_to_check, show_check, wrote_junit
 from flowos.cli._commands_of_yours import add_command, command_after_dashes, seconds_of
+from flowos.cli._exit_codes import FAILED, NOT_KEPT
 from flowos.cli._interrupts import how_ended
 from flowos.cli._live import live_of
 from flowos.cli._output import note, notes, print_folded, show_plan, text_width
@@ -30,26 +31,10 @@ from flowos.model import (
     MeasurementRequest,
     UsageError,
 )
-from flowos.probes import NOMINAL, probes_for
+from flowos.probes import NOMINAL, probe_named, probes_for
 
 if TYPE_CHECKING:
     from flowos.operations.measure import Result
-
-
-_EXIT_NOTHING, _EXIT_NOT_KEPT = 1, 3
-_CODES = """
-  0    measured, kept and written
-  1    nothing was measured, a command of yours failed, or nodes of a pool were refused or lost
-  2    called wrongly
-  3    measured and shown, but not kept in the store or not written as a report
-  130  interrupted (143 by SIGTERM, 129 by SIGHUP); what was measured until then is shown, kept and
-       written
-with --check:
-  0    no number is worse than the baseline
-  1    a number is worse
-  2    cannot judge: a case failed, or of a probe half of the numbers are marked, scatter too much
-       or were not reached; and whatever else fails, as a machine of another kind
-  3    as 0, but not kept or not written"""
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -59,7 +44,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "flowos measure --only stream,gemm --quick\n"
         "         flowos measure -- ./solver input.dat\n"
         "         flowos measure --check baseline.json --junit junit.xml",
-        codes=_CODES,
     )
     effort = command.add_mutually_exclusive_group()
     effort.add_argument("--quick", action="store_true", help="at most a minute, fewer cases")
@@ -243,7 +227,7 @@ def _shown_checked(args: argparse.Namespace, result: "Result", baseline: Baselin
     _say_ends(result)
     if result.interrupted:
         return how_ended()[0]
-    return code or (0 if result.kept and result.files and written else _EXIT_NOT_KEPT)
+    return code or (0 if result.kept and result.files and written else NOT_KEPT)
 
 
 def _say_ends(result: "Result") -> None:
@@ -262,10 +246,10 @@ def _say_ends(result: "Result") -> None:
 
 def _exit_code(result: "Result") -> int:
     if not result.report.measurements or result.failed:
-        return _EXIT_NOTHING
+        return FAILED
     if result.interrupted:
         return how_ended()[0]
-    return 0 if result.kept and result.files else _EXIT_NOT_KEPT
+    return 0 if result.kept and result.files else NOT_KEPT
 
 
 def _request(args: argparse.Namespace) -> MeasurementRequest:
@@ -301,7 +285,8 @@ def _matrix(args: argparse.Namespace) -> PurePath | None:
     word = args.matrix
     if word is None:
         return None
-    if args.quick or (args.only and "solve" not in args.only):
+    chosen = [probe for name in args.only if (probe := probe_named(name)) is not None]
+    if args.quick or (args.only and not any(probe.info.reads_matrix for probe in chosen)):
         left_out = "--quick" if args.quick else f"--only {','.join(args.only)}"
         raise UsageError(
             f"--matrix {word}: {left_out} solves with no matrix of yours; leave it out"
@@ -325,7 +310,7 @@ def _nominal(word: str) -> tuple[str, float]:
         number = float(value)
     except ValueError:
         number = math.nan
-    if not speed.least <= number <= speed.most:
-        between = f"between {speed.least:g} and {speed.most:g} {speed.unit}"
+    if not speed.low <= number <= speed.high:
+        between = f"between {speed.low:g} and {speed.high:g} {speed.unit}"
         raise UsageError(f"--nominal {word!r}: expected {between}, as in {name}={speed.example}")
     return name, number

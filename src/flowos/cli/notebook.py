@@ -18,7 +18,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         commands,
         "notebook",
         "flowos notebook --pool gpu --seconds 3600",
-        codes="0 after Ctrl-C or a shutdown from the page, 1 once it died or its nodes were gone",
     )
     command.add_argument(
         "--pool",

@@ -16,9 +16,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         commands,
         "pools",
         "flowos pools --check gpu",
-        codes="0, and with --check 1 if a pool cannot be used",
     )
-    command.add_argument("name", nargs="?", metavar="NAME", help="this pool alone (default: all)")
+    command.add_argument("name", nargs="?", metavar="POOL", help="this pool alone (default: all)")
     command.add_argument(
         "--check",
         action="store_true",

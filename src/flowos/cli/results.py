@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from flowos.cli._output import note, print_json
+from flowos.cli._output import note, print_folded, print_json
 from flowos.cli._shared import add_json, top_command
 
 _MAX_DAYS = 1e6
@@ -37,12 +37,13 @@ def run(args: argparse.Namespace) -> int:
         print_json(found)
         return 0
     if args.prune is not None:
-        print(f"{found.removed} results were removed from {found.path}")
+        print_folded(f"{found.removed} results were removed from {found.path}")
     for task in found.tasks:
         megabytes = f"{task.size_bytes / 1e6:.3f} MB"
-        print(f"{task.results:8}  {megabytes:>14}  {task.oldest} to {task.newest}  {task.task}")
+        when = f"{task.oldest} to {task.newest}"
+        print_folded(f"{task.results:8}  {megabytes:>14}  {when}  {task.task}")
     if not found.tasks:
-        print(f"no results are kept in {found.path}")
+        print_folded(f"no results are kept in {found.path}")
     return 0
 
 

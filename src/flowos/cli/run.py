@@ -3,15 +3,23 @@
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flowos.cli._described import subparsers
 from flowos.cli._environment import environment_of
 from flowos.cli._foreground import add_foreground, run_or_show, words_after_dashes
 from flowos.cli._output import add_messages, apply_verbosity, note, print_json
-from flowos.cli._shared import OneLineParser, asked_of_pool, fitting, number, top_command, whole
+from flowos.cli._shared import (
+    CommandParser,
+    asked_of_pool,
+    fitting,
+    number,
+    top_command,
+    whole,
+)
 from flowos.model import Ask, TaskFailed, UsageError, to_json
 
 if TYPE_CHECKING:
@@ -129,13 +137,40 @@ def _add_pool_options(command: argparse.ArgumentParser) -> None:
 
 def _with_later_options(args: argparse.Namespace) -> argparse.Namespace:
     """Options may stand behind the flow file and between its inputs too."""
-    after = OneLineParser(prog="flowos run FLOW.py", add_help=False)
+    after = _AfterFile(prog="flowos run", add_help=False)
+    after.add_argument("-h", "--help", action=_Help, nargs=0)
     _add_options(after)
     add_messages(after)
     after.add_argument("inputs", nargs="*", metavar="INPUT=VALUE")
-    args = after.parse_intermixed_args(args.words[1:], args)
+    args, unknown = after.parse_known_intermixed_args(args.words[1:], args)
+    after.refuse(unknown)
     apply_verbosity(args)
     return args
+
+
+class _AfterFile(CommandParser):
+    """Words and options in any order are parsed twice: at first the words are not known."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        return self.parse_what_is_known(args or (), namespace)
+
+
+class _Help(argparse.Action):
+    """That of the command, whose options these are."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,  # noqa: ARG002
+        values: object,  # noqa: ARG002
+        option_string: str | None = None,  # noqa: ARG002
+    ) -> None:
+        from flowos.cli import parser as command_line
+
+        subparsers(command_line(only="run"))["run"].print_help()
+        parser.exit()
 
 
 def _is_flow_file(word: str) -> bool:

@@ -8,9 +8,7 @@ from flowos.cli._shared import add_json, add_store, top_command
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    command = top_command(
-        commands, "serve", "flowos serve --open", codes="130 at its end by Ctrl-C"
-    )
+    command = top_command(commands, "serve", "flowos serve --open")
     command.add_argument(
         "--port", type=_port, default=0, metavar="N", help="of 127.0.0.1 (default: a free one)"
     )

@@ -121,7 +121,7 @@ def _show(args: argparse.Namespace) -> int:
     if args.json:
         print_json({**plain_slice(found), "accounts_missing": why_none or None})
     else:
-        print(*_lines(found, why_none), sep="\n")
+        print_folded("\n".join(_lines(found, why_none)))
     return 0
 
 
@@ -134,14 +134,15 @@ def _log(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"events": found.events, "tasks": log.tasks if log else None})
         return 0
-    print(f"{_clock(found.asked)}  asked for {asked_words(found.ask)}")
+    print_folded(f"{_clock(found.asked)}  asked for {asked_words(found.ask)}")
     for event in found.events:
         node = f"node {event.node}: " * bool(event.node)
-        print(f"{_clock(event.at)}  {node}{event.what}" + f": {event.reason}" * bool(event.reason))
+        why = f": {event.reason}" * bool(event.reason)
+        print_folded(f"{_clock(event.at)}  {node}{event.what}{why}")
     if log is None:
-        print("no log of its tasks: give fo.slice(..., log=FILE)")
+        print_folded("no log of its tasks: give fo.slice(..., log=FILE)")
     else:
-        print(log_text(log) or f"no task is in {found.log}\n", end="")
+        print_folded(log_text(log) or f"no task is in {found.log}\n", end="")
     return 0
 
 
@@ -152,7 +153,7 @@ def _free(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"did": done.did, "slice": plain_slice(done.slice)})
     else:
-        print(_freed(done))
+        print_folded(_freed(done))
     return 0
 
 
@@ -164,7 +165,7 @@ def _attach(args: argparse.Namespace) -> int:
         print_json({"slice": plain_slice(found), "lease_seconds": seconds})
     else:
         would = "would be" if args.dry_run else "is"
-        print(f"{_what(found)} {would} held for {seconds:g} s, for fo.attach({found.id!r})")
+        print_folded(f"{_what(found)} {would} held for {seconds:g} s, for fo.attach({found.id!r})")
     return 0
 
 

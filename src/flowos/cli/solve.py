@@ -99,18 +99,18 @@ def _whole(option: str) -> Callable[[str], int]:
     def number(word: str) -> int:
         from flowos.operations.solve import MAX_OPTIONS
 
-        most = MAX_OPTIONS[option]
-        if not (word.isdecimal() and len(word) < 20 and 1 <= int(word) <= most):
-            raise argparse.ArgumentTypeError(f"{word:.40}: expected a whole number, 1 to {most}")
+        maximum = MAX_OPTIONS[option]
+        if not (word.isdecimal() and len(word) < 20 and 1 <= int(word) <= maximum):
+            raise argparse.ArgumentTypeError(f"{word:.40}: expected a whole number, 1 to {maximum}")
         return int(word)
 
     return number
 
 
-def _up_to(most: float) -> Callable[[str], float]:
+def _up_to(maximum: float) -> Callable[[str], float]:
     def number(word: str) -> float:
-        if not 0 <= (given := float(word)) <= most:
-            raise argparse.ArgumentTypeError(f"{word}: expected a number, 0 to {most:g}")
+        if not 0 <= (given := float(word)) <= maximum:
+            raise argparse.ArgumentTypeError(f"{word}: expected a number, 0 to {maximum:g}")
         return given
 
     return number

@@ -52,7 +52,7 @@ class Traits:
     binds_read_only: it can bind read-only.
     reads_cdi: it takes a device's CDI name and reads the CDI specs itself.
     own_terminal: it creates a terminal inside, and must be in the foreground to serve it.
-    streams_beside: without a terminal, it takes the standard streams as descriptors 3, 4, 5.
+    extra_streams: without a terminal, it takes the standard streams as descriptors 3, 4, 5.
     has_helpers: some of its work is done by processes that are not its own children.
     monitor: file in the run folder with the pid of the helper that cleans up.
     program: the name of its program, where it is another one.
@@ -65,7 +65,7 @@ class Traits:
     binds_read_only: bool = True
     reads_cdi: bool = False
     own_terminal: bool = False
-    streams_beside: bool = False
+    extra_streams: bool = False
     has_helpers: bool = False
     monitor: str = ""
     program: str = ""

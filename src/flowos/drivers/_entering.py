@@ -30,7 +30,7 @@ def refuse_devices(launch: Launch, runtime: str) -> None:
         )
 
 
-def refuse_words_beside_utf8(inner: Argv, runtime: str) -> None:
+def refuse_words_not_utf8(inner: Argv, runtime: str) -> None:
     """Raises LaunchFailed for words that are not UTF-8.
 
     Programs in Go write the command line as JSON, where such bytes become U+FFFD.

@@ -78,8 +78,8 @@ def mpis_in_files(names: Iterable[str]) -> tuple[MpiSaid, ...]:
 
 def wrong_mpirun(launcher: str, mpirun: str, says: str) -> Reason | None:
     """Why this program cannot start ranks for the launcher, according to its version output."""
-    outside, wished = mpi_said(says), family_of(launcher)
-    if outside is None or outside.family == wished or wished is None:
+    outside, requested = mpi_said(says), family_of(launcher)
+    if outside is None or outside.family == requested or requested is None:
         return None
     name = _NAMES[launcher]
     return Reason(
@@ -92,9 +92,9 @@ def wrong_mpirun(launcher: str, mpirun: str, says: str) -> Reason | None:
 
 def other_mpi(launcher: str, program: str, libraries: Iterable[str]) -> Reason | None:
     """Why the launcher cannot start ranks of a program that is linked with these libraries."""
-    wished = family_of(launcher)
+    requested = family_of(launcher)
     found = {f: lib for lib in libraries for f, what in _LINKED if re.fullmatch(what, lib)}
-    if wished is None or not found or wished in found:
+    if requested is None or not found or requested in found:
         return None
     family, library = next(iter(found.items()))
     return Reason(
@@ -106,15 +106,15 @@ def other_mpi(launcher: str, program: str, libraries: Iterable[str]) -> Reason |
 
 
 def incompatibility(
-    wished: MpiFamily, outside: MpiSaid | None, inside: Iterable[MpiSaid]
+    requested: MpiFamily, outside: MpiSaid | None, inside: Iterable[MpiSaid]
 ) -> Reason | None:
     """Why ranks started by `outside` would not connect in the image; None if they will."""
     inside = tuple(inside)
-    of_family = [mpi for mpi in inside if mpi.family == wished]
-    name, version = _NAMES[wished], outside.series if outside else ""
+    of_family = [mpi for mpi in inside if mpi.family == requested]
+    name, version = _NAMES[requested], outside.series if outside else ""
     has = ", ".join(map(str, inside))
     needed = f"{name} {version}".strip()
-    install = f"have {needed} in the image (Debian: apt install {_PACKAGES[wished]})"
+    install = f"have {needed} in the image (Debian: apt install {_PACKAGES[requested]})"
     if not inside:
         return Reason(
             code="mpi-missing",
@@ -128,7 +128,7 @@ def incompatibility(
             "each would be a world of its own",
             remedy=f"{install}, or start with the {_NAMES[inside[0].family]} of the node",
         )
-    if wished == "mpich":
+    if requested == "mpich":
         return _manager_incompatibility(of_family)
     if version and all(mpi.series not in ("", version) for mpi in of_family):
         return Reason(

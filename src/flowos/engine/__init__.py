@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from flowos._lazy import lazily
 
 _PARTS = {
-    "_ask": "tell_starts",
+    "_ask": "report_starts",
     "_alone": "alone_on in_a_task in_on_progress refusing_runs",
     "_clock": "now utc utc_of worked",
     "_flow_slice": "FlowSlice",
@@ -36,11 +36,13 @@ _PARTS = {
     "bodies._cuda": "cuda",
     "bodies._cxx": "cxx",
     "bodies._hdl": "hdl hdl_packages",
+    "bodies._julia": "julia julia_download",
     "bodies._masks": "masked_words",
     "bodies._nvrtc": "nvrtc_version",
     "bodies._opencl": "opencl",
     "bodies._opencl_engine": "opencl_devices",
     "bodies._r": "r r_package",
+    "bodies._xdma_streams": "xdma_cards",
     "cloud._machines": "Machines",
     "cloud._open_cloud": "open_cloud",
     "environments._disk_cache": "cached keep",
@@ -153,7 +155,7 @@ if TYPE_CHECKING:
         RequestListener as RequestListener,
         request as request,
     )
-    from flowos.engine._ask import tell_starts as tell_starts
+    from flowos.engine._ask import report_starts as report_starts
     from flowos.engine._waiting_tasks import (
         waiting_tasks as waiting_tasks,
     )
@@ -176,11 +178,13 @@ if TYPE_CHECKING:
     from flowos.engine.bodies._cuda import cuda as cuda
     from flowos.engine.bodies._cxx import cxx as cxx
     from flowos.engine.bodies._hdl import hdl as hdl, hdl_packages as hdl_packages
+    from flowos.engine.bodies._julia import julia as julia, julia_download as julia_download
     from flowos.engine.bodies._masks import masked_words as masked_words
     from flowos.engine.bodies._nvrtc import nvrtc_version as nvrtc_version
     from flowos.engine.bodies._opencl import opencl as opencl
     from flowos.engine.bodies._r import r as r, r_package as r_package
     from flowos.engine.bodies._opencl_engine import opencl_devices as opencl_devices
+    from flowos.engine.bodies._xdma_streams import xdma_cards as xdma_cards
     from flowos.engine.cloud._machines import (
         Machines as Machines,
     )

@@ -1,6 +1,6 @@
 """One question to a small program of this machine: its answer is read, and it is waited for.
 
-What a person asked for is a Launch (see _launching); this is for tools that say what there is, or
+What a person asked for is a Launch (see `launch/`); this is for tools that say what there is, or
 do one thing at once. A listener gets the words of each program that this process starts.
 """
 
@@ -106,7 +106,7 @@ OnStart = Callable[[Sequence[str | Path]], None]
 _listener: OnStart | None = None
 
 
-def tell_starts(to: OnStart | None) -> None:
+def report_starts(to: OnStart | None) -> None:
     """From now on it is called before each start, in whatever thread; None: nothing is."""
     global _listener
     _listener = to

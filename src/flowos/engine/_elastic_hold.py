@@ -12,9 +12,9 @@ from flowos.model import Ask, Cancelled, SliceFreed
 class ElasticHold:
     """What is held is a new lease each time that it was none before.
 
-    ask: of a node; its `seconds` are those of all leases together, from the first one on. most: so
-    many at a time. on_free: called when it is freed. said: by the pool, why the nodes do not come
-    that are waited for.
+    ask: of a node; its `seconds` are those of all leases together, from the first one on.
+    max_nodes: at a time. on_free: called when it is freed. said: by the pool, why the nodes do not
+    come that are waited for.
     Methods may be called from any thread, and one at a time has its way.
     """
 
@@ -22,11 +22,12 @@ class ElasticHold:
         self,
         provider: Provider,
         ask: Ask,
-        most: int,
+        max_nodes: int,
         on_event: OnHoldEvent,
         on_free: Callable[[], None],
     ) -> None:
-        self._provider, self._ask, self._most, self._on_event = provider, ask, most, on_event
+        self._provider, self._ask, self._on_event = provider, ask, on_event
+        self._max_nodes = max_nodes
         self._on_free = on_free
         self._changing = threading.Lock()
         self._cancel = CancelToken()
@@ -61,11 +62,11 @@ class ElasticHold:
                 raise Cancelled("the slice was freed")
             now = self._now()
             if now is not None and now.nodes:
-                nodes = min(len(now.nodes) + count, self._most)
+                nodes = min(len(now.nodes) + count, self._max_nodes)
                 return self._provider.resize(now, nodes, cancel, self._hear)
             if now is not None:  # its last node was lost
                 self._provider.free(now)
-            held = self._provider.hold(self._next(count), self._tell, cancel)
+            held = self._provider.hold(self._next(count), self._report, cancel)
             self._id = held.id
             if self._until is None and self._ask.seconds is not None:
                 self._until = time.monotonic() + self._ask.seconds
@@ -96,7 +97,7 @@ class ElasticHold:
         if event.what in ("waiting", "booting"):
             self.said = event.reason
 
-    def _tell(self, event: HoldEvent) -> None:
+    def _report(self, event: HoldEvent) -> None:
         self._hear(event)
         self._on_event(event)
 

@@ -46,9 +46,9 @@ def weakly(method: Callable[[T], None]) -> Callable[[T], None]:
     """A callback that refers to the method's slice weakly: the provider does not keep it alive."""
     known = weakref.WeakMethod(method)
 
-    def tell(said: T) -> None:
+    def call(said: T) -> None:
         alive = known()
         if alive is not None:
             alive(said)
 
-    return tell
+    return call

@@ -57,7 +57,7 @@ class NodePart:
         warm: int,
     ) -> None:
         self._take, self._share, self.places, self._warm = take, share, places, warm
-        self._most = self._same = 0
+        self._max_pending = self._same = 0
         self.attempt = 1
         self.leaves = False
         self.pending: deque[MapItem] = deque()
@@ -67,9 +67,9 @@ class NodePart:
         return self
 
     def __next__(self) -> object:
-        if len(self.pending) >= self._most or not self.run.in_batches:
-            self._most = self._share(self)
-            if len(self.pending) >= self._most:
+        if len(self.pending) >= self._max_pending or not self.run.in_batches:
+            self._max_pending = self._share(self)
+            if len(self.pending) >= self._max_pending:
                 raise StopIteration
         item = self._take(self, self._same)
         if item is None:

@@ -25,7 +25,7 @@ class _Lease:
     held: Held
     on_event: OnHoldEvent
     timers: list[threading.Timer] = field(default_factory=list)
-    telling: threading.RLock = field(default_factory=threading.RLock)
+    reporting: threading.RLock = field(default_factory=threading.RLock)
     given_back: threading.Event = field(default_factory=threading.Event)
     ends_in: int | None = None  # a thread
 
@@ -50,7 +50,7 @@ class Leases:
         with self._lock:
             lease = self._leases[id] = _Lease(held, on_event)
         try:
-            self._tell(lease, HoldEvent(what="held"))
+            self._report(lease, HoldEvent(what="held"))
         except BaseException:
             self.free(held)
             raise
@@ -87,7 +87,7 @@ class Leases:
         except SliceRefused:  # it ended while they were waited for
             self._give_back(more)
             raise
-        self._tell(lease, HoldEvent(what="resized"))
+        self._report(lease, HoldEvent(what="resized"))
         return lease.held
 
     def give_back(self, held: Held, names: Collection[str]) -> Held:
@@ -100,7 +100,7 @@ class Leases:
                 none = "none of its nodes would be left; free it instead"
                 raise SliceRefused(f"slice {held.id}: {none}")
             lease.held = replace(lease.held, nodes=left)
-        self._tell(lease, HoldEvent(what="resized"))
+        self._report(lease, HoldEvent(what="resized"))
         self._give_back([node for node in before if node not in left])
         return lease.held
 
@@ -112,7 +112,7 @@ class Leases:
                 return
             left = tuple(node for node in lease.held.nodes if node.name != name)
             lease.held = replace(lease.held, nodes=left)
-        self._tell(lease, HoldEvent(what="lost", node=name, reason=reason))
+        self._report(lease, HoldEvent(what="lost", node=name, reason=reason))
 
     def end(self, held: Held, why: str) -> None:
         """Its lease is over. why: "after 3 s", or what ended it before that."""
@@ -152,16 +152,16 @@ class Leases:
             timer.cancel()
         try:
             if event is not None:
-                self._tell(lease, event)
+                self._report(lease, event)
         finally:
             try:
-                with lease.telling:  # after an event that another thread is still delivering
+                with lease.reporting:  # after an event that another thread is still delivering
                     self._give_back(lease.held.nodes)
             finally:
                 lease.given_back.set()
                 with self._lock:
                     del self._ending[lease.held.id]
 
-    def _tell(self, lease: _Lease, event: HoldEvent) -> None:
-        with lease.telling:
+    def _report(self, lease: _Lease, event: HoldEvent) -> None:
+        with lease.reporting:
             lease.on_event(event)

@@ -73,7 +73,7 @@ class ResourceLedger:
     are on several nodes takes nothing by itself (see flow._spread_ranks).
 
     idle: the cores that are free. One core may be taken from it and put back without asking, as
-    long as the `line` is empty; a thread that puts some back calls `tell` if it is not.
+    long as the `line` is empty; a thread that puts some back calls `wake_askers` if it is not.
     """
 
     def __init__(self, whole: Resources) -> None:
@@ -203,12 +203,12 @@ class ResourceLedger:
             self.line = [c for c in self.line if c.asker is not asker or c.needs in still]
             return len(self.line) < before
 
-    def tell(self, teller: Asker | None = None) -> None:
+    def wake_askers(self, released_by: Asker | None = None) -> None:
         """Wake all askers in the line; not to be called under a lock of theirs."""
         with self._lock:
             waiting = dict.fromkeys(c.asker for c in self.line)
         for asker in waiting:
-            if asker is not teller:
+            if asker is not released_by:
                 asker.wake()
 
     def _waiters_for_all(self) -> list[Claim]:
@@ -284,13 +284,13 @@ def granted(ledger: ResourceLedger, needs: Needs, check: Callable[[], None]) -> 
             asker.woken.clear()
     except BaseException:
         ledger.withdraw(asker)
-        ledger.tell()
+        ledger.wake_askers()
         raise
     try:
         yield grant
     finally:
         ledger.release(grant)
-        ledger.tell()
+        ledger.wake_askers()
 
 
 class _Waiter:

@@ -264,19 +264,22 @@ def _keeps(schedule: Schedule, options: SliceOptions) -> bool:
     return options.journal is not None or any(s.steps[0].task.cache for s in schedule.all_stages)
 
 
-def _workers(schedule: Schedule, wished: Workers | None, env: Environment, node: Node) -> Workers:
+def _workers(
+    schedule: Schedule, requested: Workers | None, env: Environment, node: Node
+) -> Workers:
     python = [stage for stage in schedule.all_stages if stage.in_python]
-    if not python or (env.image is None and (node.is_here or wished == "ray")):
-        if wished:
-            return wished
-        return "process" if any(_is_told(stage.needs, "process") for stage in python) else "thread"
-    if wished not in (None, "process"):
+    if not python or (env.image is None and (node.is_here or requested == "ray")):
+        if requested:
+            return requested
+        has_devices = any(_needs_devices(stage.needs, "process") for stage in python)
+        return "process" if has_devices else "thread"
+    if requested not in (None, "process"):
         where = (
             f"on node {node.name}" if env.image is None else f"with image {env.image.source.name}"
         )
         outside = "on this machine" if env.image is None else "outside"
         raise SliceRefused(
-            f"slice: workers={wished!r} {where}: Python task {python[0].steps[0].label!r} would "
+            f"slice: workers={requested!r} {where}: Python task {python[0].steps[0].label!r} would "
             f"run {outside}, as threads cannot go there; leave workers away, or give 'process'"
         )
     return "process"
@@ -287,7 +290,7 @@ def _in_own_process(schedule: Schedule, kind: Workers) -> Workers:
     to one which devices it has."""
     for stage in schedule.all_stages:
         body = stage.steps[0].task.body
-        if kind != "process" and stage.in_python and _is_told(stage.needs, kind):
+        if kind != "process" and stage.in_python and _needs_devices(stage.needs, kind):
             what = "devices" if any(each.devices for each in stage.needs.choices) else "GPUs"
             others = (
                 "workers of Ray do not learn"
@@ -307,7 +310,7 @@ def _in_own_process(schedule: Schedule, kind: Workers) -> Workers:
     return kind
 
 
-def _is_told(needs: Needs, kind: Workers) -> bool:
+def _needs_devices(needs: Needs, kind: Workers) -> bool:
     """Whether variables say which devices a task has; Ray itself says which GPUs."""
     choices = needs.choices
     return any(each.devices if kind == "ray" else each.generic_resources for each in choices)

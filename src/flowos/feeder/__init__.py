@@ -4,7 +4,7 @@ from flowos.feeder import decode
 from flowos.feeder._cache_admin import (
     CachedSource,
     Prefill,
-    PrefillProgress,
+    PrefillStatus,
     SampleComparison,
     clear,
     compare,
@@ -31,7 +31,7 @@ __all__ = [
     "FeedStage",
     "Peers",
     "Prefill",
-    "PrefillProgress",
+    "PrefillStatus",
     "SampleComparison",
     "Samples",
     "Seconds",

@@ -51,7 +51,7 @@ class CachedSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrefillProgress:
+class PrefillStatus:
     """How far the filling of a cache is. done: samples seen, of `samples`.
 
     full: no more fits; `complaint` says why. missing: samples that could not be read.
@@ -93,13 +93,13 @@ class Prefill:
         """For so long each stage, or what goes through the steps, bound."""
         return self._meter.look(self._feeder.stats)[2]
 
-    def steps(self) -> Iterator[PrefillProgress]:
+    def steps(self) -> Iterator[PrefillStatus]:
         """Goes through all samples, those that are here already too: they are checked."""
-        yield PrefillProgress(samples=self._samples)
+        yield PrefillStatus(samples=self._samples)
         for batch, done, missing in _once(self._feeder, self._samples):
             del batch
             s = self._feeder.stats()
-            yield PrefillProgress(
+            yield PrefillStatus(
                 samples=self._samples,
                 done=done,
                 source_bytes=self._early_bytes + s.source_bytes,

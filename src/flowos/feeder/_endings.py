@@ -8,7 +8,7 @@ SHARDS = (TAR, PARQUET)
 PACKED_SHARDS = (".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".tar.lz4")
 """Of those that would have to be unpacked first."""
 
-BESIDE_SHARDS = (".idx", ".json", ".md", ".txt")
+SHARD_COMPANIONS = (".idx", ".json", ".md", ".txt")
 """Of files that a folder of shards may have, and that are none."""
 
 BIN = ".bin"

@@ -69,7 +69,7 @@ def ignore(_: Sequence[Entry]) -> None:
 
 
 class Storage(Protocol):
-    """Safe from many threads. Raises FeedError of one line, which names no secret."""
+    """Safe from many threads. Raises FeedError if it cannot be read: one line without a secret."""
 
     patience: Retry
     """What fails in passing is tried again by it."""

@@ -31,7 +31,7 @@ class ListingPrefetcher:
         self.samples = self.bytes = 0
         self._changed = threading.Condition()  # guards all that follows, and what is above
         self._room = budget.max_bytes
-        self._most = self._free = budget.in_flight
+        self._max_in_flight = self._free = budget.in_flight
         self._pieces: list[Piece] = []
         self._known: set[str] = set()  # a listing that fails in passing finds them again
         self._asked = 0
@@ -61,7 +61,7 @@ class ListingPrefetcher:
         with self._changed:
             del self._pieces[self._asked :]
             self._leaving = True
-            self._changed.wait_for(lambda: self._free == self._most)
+            self._changed.wait_for(lambda: self._free == self._max_in_flight)
         self._stop()
         self._offer(catalog, cache)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from flowos.feeder._endings import ARRAYS, BESIDE_SHARDS, BIN, SHARDS, TAR
+from flowos.feeder._endings import ARRAYS, BIN, SHARD_COMPANIONS, SHARDS, TAR
 from flowos.feeder._entries import digest
 from flowos.feeder._interfaces import Listing, PrefetchBudget
 from flowos.feeder._paths import check_path
@@ -20,7 +20,7 @@ from flowos.feeder._url import expand
 from flowos.model import FeedError, brief_repr
 
 if TYPE_CHECKING:
-    from flowos._native import Catalog, Counter, Early
+    from flowos._native import Catalog, Counter, FolderPrefetcher
 
 _THREADS = 32
 _MAX_BYTES = (1 << 63) - 1
@@ -44,7 +44,9 @@ class Mounted:
         record = f"{self.record.dtype.str}{self.record.shape}" if self.record else ""
         return digest(self.kind, str(self.root), *self.files, self.member, record)
 
-    def catalog(self, found: "Counter | None" = None, early: "Early | None" = None) -> "Catalog":
+    def catalog(
+        self, found: "Counter | None" = None, early: "FolderPrefetcher | None" = None
+    ) -> "Catalog":
         """early: reads a folder meanwhile. Raises FeedError if nothing is found."""
         from flowos._native import Catalog
 
@@ -58,11 +60,11 @@ class Mounted:
 
     def listing(self, budget: PrefetchBudget) -> Listing:
         """The catalog; files are read while it is listed. Raises FeedError if there is none."""
-        from flowos._native import Early
+        from flowos._native import FolderPrefetcher
 
         if self.kind != "folder":
             return Listing(self.catalog)
-        early = Early(str(self.root), budget.in_flight, budget.max_bytes)
+        early = FolderPrefetcher(str(self.root), budget.in_flight, budget.max_bytes)
         return Listing(partial(self.catalog, early=early), early)
 
     def still_holds(self, catalog: "Catalog") -> bool:
@@ -148,7 +150,7 @@ def shards_in(folder: Path) -> str:
                 continue
             if ending in SHARDS:
                 found.add(ending)
-            elif ending not in BESIDE_SHARDS:
+            elif ending not in SHARD_COMPANIONS:
                 return ""
     return found.pop() if len(found) == 1 else ""
 

@@ -59,13 +59,13 @@ class ParquetSource:
     ) -> None:
         self._files = open_files(where)
         self.name = self._files.name
-        self._wish, self._label_column = column, label_column
+        self._requested, self._label_column = column, label_column
         self._memory = _Memory(memory_bytes)
 
     def identity(self) -> str:
         entries = self._files.entries()
         words = [f"{entry.key} {entry.size_bytes} {entry.tag}" for entry in entries]
-        return digest(self._wish, self._label_column, *words)
+        return digest(self._requested, self._label_column, *words)
 
     def listing(self, budget: PrefetchBudget) -> Listing:
         """Row groups are no samples: nothing is read."""
@@ -171,13 +171,15 @@ class ParquetSource:
         """Raises FeedError if there is none, it cannot hold samples, or several could."""
         columns = dict(_columns(self._files.schema(key)))
         fit = [name for name, kind in columns.items() if is_sample_type(kind)]
-        if self._wish in fit:
-            return self._wish
-        if self._wish in columns:
-            kind = columns[self._wish]
-            raise FeedError(f"{self.name}: column {self._wish} is {kind}, one of {fit} can be read")
-        if self._wish:
-            raise FeedError(f"{self.name}: no column {self._wish}; there are {list(columns)}")
+        if self._requested in fit:
+            return self._requested
+        if self._requested in columns:
+            kind = columns[self._requested]
+            raise FeedError(
+                f"{self.name}: column {self._requested} is {kind}, one of {fit} can be read"
+            )
+        if self._requested:
+            raise FeedError(f"{self.name}: no column {self._requested}; there are {list(columns)}")
         likely = [name for name in fit if name != self._label_column] or fit
         if len(likely) != 1:
             raise FeedError(f"{self.name}: say which column is the sample: one of {likely}")
@@ -269,7 +271,7 @@ class _Memory:
         self._max_bytes = max_bytes
         self._groups: OrderedDict[Group, Rows] = OrderedDict()
         self._bytes = 0
-        self._lost = self._is_told = False
+        self._lost = self._is_reported = False
         self._lock = threading.Lock()
 
     def get(self, group: Group) -> Rows | None:
@@ -290,9 +292,9 @@ class _Memory:
     def has_to_do(self, name: str, rows: int) -> None:
         """There is no cache. Says once what that costs, where it costs much."""
         with self._lock:
-            tell = self._lost and not self._is_told
-            self._is_told = self._is_told or tell
-        if tell:
+            report = self._lost and not self._is_reported
+            self._is_reported = self._is_reported or report
+        if report:
             logging.getLogger("flowos.feed").warning(
                 "%s: its rows are requested in no order, and its row groups, of about %d rows, fit "
                 "neither into a cache nor into memory_bytes=%d, so each is read many times per "

@@ -29,8 +29,8 @@ class Peers:
     """Together the nodes then hold as much of the data as their caches take: each keeps what it
     reads first in epoch 0, which every node can compute, so that no directory is needed.
 
-    nodes: HOST:PORT of each; a node listens at its own, and nowhere else. What is sent between
-    them can be read on its way.
+    nodes: HOST:PORT of each; a node listens at its own, and nowhere else. Samples are sent in the
+    clear: use them only on a network where all may read your data.
     secret: of the run, 16 characters at least; None: what the variable FLOWOS_PEERS_SECRET says.
     node_of_rank: the node of each rank, counted from 0; empty: rank by rank, equally many on each.
     timeout_seconds: a peer that does not answer for so long, or takes longer for a MiB, is left
@@ -101,10 +101,10 @@ def _node_of_rank(given: object, ranks: Ranks) -> list[int]:
     return found
 
 
-def _seconds(name: str, given: object, least: float) -> float:
+def _seconds(name: str, given: object, min_seconds: float) -> float:
     is_number = isinstance(given, int | float) and not isinstance(given, bool)
-    if not is_number or not least <= given <= _MAX_SECONDS:  # type: ignore[operator]
+    if not is_number or not min_seconds <= given <= _MAX_SECONDS:  # type: ignore[operator]
         raise FeedError(
-            f"Feed: peers: {name}={brief_repr(given)}; expected {least:g} to {_MAX_SECONDS:,}"
+            f"Feed: peers: {name}={brief_repr(given)}; expected {min_seconds:g} to {_MAX_SECONDS:,}"
         )
     return float(given)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from flowos._native import Cache, Catalog, Feeder
 
-_MOST = 256
+_MAX_TICKETS = 256
 _PARTING_SECONDS = 3.0
 
 _threads: dict[int, threading.Thread] = {}
@@ -40,7 +40,7 @@ def serve(
         try:
             source.serve(_Tickets(feeder, cache), catalog)
         except Exception as why:
-            while tickets := feeder.pull(_MOST):
+            while tickets := feeder.pull(_MAX_TICKETS):
                 for ticket, _ in tickets:
                     feeder.fail(ticket, one_line(why))
         finally:

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 _PARTING_SECONDS = 1.0
 
 
-def serve_in_threads(tickets: Tickets, read: "Callable[[int], Buffer]", most: int) -> None:
+def serve_in_threads(tickets: Tickets, read: "Callable[[int], Buffer]", max_threads: int) -> None:
     """Answers tickets until they are closed, in as many threads as the feeder keeps busy.
 
     read: of a sample, in any thread; FeedError with the reason. One that hangs when the feeder is
     closed is left to end by itself.
     """
-    pool = _ReaderPool(tickets, read, most)
+    pool = _ReaderPool(tickets, read, max_threads)
     pool.start_another()
     pool.closed.wait()
     pool.leave(_PARTING_SECONDS)
@@ -30,9 +30,9 @@ def serve_in_threads(tickets: Tickets, read: "Callable[[int], Buffer]", most: in
 class _ReaderPool:
     """Threads that read one sample after the other; when all are at work there is another."""
 
-    def __init__(self, tickets: Tickets, read: "Callable[[int], Buffer]", most: int) -> None:
+    def __init__(self, tickets: Tickets, read: "Callable[[int], Buffer]", max_threads: int) -> None:
         self.closed = threading.Event()
-        self._tickets, self._read, self._most = tickets, read, most
+        self._tickets, self._read, self._max_threads = tickets, read, max_threads
         self._threads: list[threading.Thread] = []
         self._idle = 0
         self._lock = threading.Lock()
@@ -54,7 +54,7 @@ class _ReaderPool:
             while got := self._tickets.pull(1):
                 with self._lock:
                     self._idle -= 1
-                    if self._idle == 0 and len(self._threads) < self._most:
+                    if self._idle == 0 and len(self._threads) < self._max_threads:
                         self.start_another()
                 for ticket, sample in got:
                     answer(self._tickets, ticket, partial(self._read, sample))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from flowos.feeder._endings import BESIDE_SHARDS, TAR
+from flowos.feeder._endings import SHARD_COMPANIONS, TAR
 from flowos.feeder._entries import add, digest
 from flowos.feeder._fsspec import FileSystem
 from flowos.feeder._interfaces import (
@@ -113,7 +113,7 @@ def open_url(text: str, *, member: str = "", timeout_seconds: float = 30.0) -> R
 
 def _only_shards(names: Sequence[str]) -> bool:
     """Whether there are only tar files and their index files."""
-    others = [name for name in names if not name.endswith(BESIDE_SHARDS)]
+    others = [name for name in names if not name.endswith(SHARD_COMPANIONS)]
     return bool(others) and all(name.endswith(TAR) for name in others)
 
 

@@ -79,7 +79,7 @@ class Retry:
                 if left <= 0 or asked > left:
                     raise
                 if now - began >= _WARN_AFTER_SECONDS:
-                    self._tell(why, now, began)
+                    self._warn(why, now, began)
                 pause = asked + _pause_after(tries)
                 if not self._pause(min(pause, left), is_over):
                     raise
@@ -126,7 +126,7 @@ class Retry:
                 return False
         return True
 
-    def _tell(self, why: Exception, now: float, began: float) -> None:
+    def _warn(self, why: Exception, now: float, began: float) -> None:
         with self._lock:
             due = self._warned_at is None or now - self._warned_at >= _WARN_EVERY_SECONDS
             if due:

@@ -45,13 +45,18 @@ class FeedStage:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What all else waited for, and for what part of the time."""
+    """What all else waited for, and for what part of the time.
+
+    consumer: the part in which it worked. Where that is the larger one, more is gained there.
+    """
 
     name: str
     share: float
+    consumer: float = 0.0
 
     def __str__(self) -> str:
-        return f"{self.name.replace('_', ' ')} binds, {self.share:.0%}"
+        also = f"; {CONSUMER} {self.consumer:.0%}" if self.share < self.consumer < 1 else ""
+        return f"{self.name.replace('_', ' ')} binds, {self.share:.0%}{also}"
 
 
 def binding(now: Seconds, before: Seconds | None = None) -> Binding | None:
@@ -69,7 +74,7 @@ def binding(now: Seconds, before: Seconds | None = None) -> Binding | None:
     longest, name = max(stages)
     if waited < _RARELY * whole:
         longest, name = whole - waited, CONSUMER
-    return Binding(name, longest / whole)
+    return Binding(name, longest / whole, (whole - waited) / whole)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -209,9 +209,9 @@ def _problems(p: Pictures) -> Iterator[str]:
             yield f"{name}={brief_repr(getattr(p, name))}; expected one of {', '.join(allowed)}"
     if not all(type(side) is int and 1 <= side <= _MAX_SIDE for side in (p.height, p.width)):
         yield f"size=({p.height}, {p.width}); expected 1 to {_MAX_SIDE} pixels a side"
-    if not _numbers((p.centre_share,), 1, most=1.0) or p.centre_share < 0.01:
+    if not _numbers((p.centre_share,), 1, high=1.0) or p.centre_share < 0.01:
         yield f"centre_share={brief_repr(p.centre_share)}; expected 0.01 to 1"
-    if not _numbers(p.area, 2, most=1.0) or p.area[0] > p.area[1]:
+    if not _numbers(p.area, 2, high=1.0) or p.area[0] > p.area[1]:
         yield f"area={brief_repr(p.area)}; expected shares of the picture, (least, most), up to 1"
     if not _numbers(p.aspect, 2) or p.aspect[0] > p.aspect[1]:
         yield f"aspect={brief_repr(p.aspect)}; expected width / height, (least, most), above 0"
@@ -223,19 +223,19 @@ def _problems(p: Pictures) -> Iterator[str]:
 
 
 def _problems_of_values(p: Pictures) -> Iterator[str]:
-    if not _numbers(p.mean, 3, least=-1e6):
+    if not _numbers(p.mean, 3, low=-1e6):
         yield f"mean={brief_repr(p.mean)}; expected three numbers"
-    if not _numbers(p.std, 3, least=1e-6):
+    if not _numbers(p.std, 3, low=1e-6):
         yield f"std={brief_repr(p.std)}; expected three numbers above 0"
     if p.dtype == "uint8" and (p.mean, p.std) != (_IMAGENET_MEAN, _IMAGENET_STD):
         yield "mean and std are for dtype='float32'"
 
 
-def _numbers(given: object, count: int, least: float = 1e-9, most: float = 1e6) -> bool:
+def _numbers(given: object, count: int, low: float = 1e-9, high: float = 1e6) -> bool:
     return (
         isinstance(given, tuple)
         and len(given) == count
-        and all(isinstance(x, int | float) and least <= x <= most for x in given)
+        and all(isinstance(x, int | float) and low <= x <= high for x in given)
     )
 
 

@@ -143,11 +143,11 @@ def _names(body: Command, kind: type[In] | type[Out]) -> list[str]:
     return list(dict.fromkeys(p.name for p in body.parts if isinstance(p, kind)))
 
 
-def _captures(title: str, **wished: _Named) -> dict[str, tuple[str, PortType]]:
+def _captures(title: str, **captures: _Named) -> dict[str, tuple[str, PortType]]:
     """Maps what is captured to the name and type of its output."""
     usual = {"stdout": str_, "stderr": str_, "exit_code": int64, "outcome": any_}
     found = {}
-    for what, given in wished.items():
+    for what, given in captures.items():
         if given is None:
             continue
         match given:

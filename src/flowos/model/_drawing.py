@@ -72,8 +72,8 @@ def svg(graph: Graph) -> str:
     return "\n".join(parts)
 
 
-def shortened(words: str, most: int = 30) -> str:
-    return words if len(words) <= most else f"{words[: most - 3]}..."
+def shortened(words: str, max_chars: int = 30) -> str:
+    return words if len(words) <= max_chars else f"{words[: max_chars - 3]}..."
 
 
 def _quoted(words: str) -> str:

@@ -14,10 +14,10 @@ _OPTIONS = ("needs", "retries", "requeue", "cache", "defaults")
 def either(*tasks: Task, name: str | None = None) -> Task:
     """A task with several bodies: those of tasks with equal ports, each on an engine of its own.
 
-    Engines are "python" (a function), "cpu" (`cxx`), "opencl", "cuda", "hdl" and "r". A slice runs
-    what measurement says is the fastest for values of this size, with the copies between engines:
-    its first runs take each. `fo.slice(flow, engines=("cpu",))` says which may be taken. Within a
-    cond or loop the first of them runs.
+    Engines are "python" (a function), "cpu" (`cxx`), "opencl", "cuda", "hdl", "r" and "julia". A
+    slice runs what measurement says is the fastest for values of this size, with the copies between
+    engines: its first runs take each. `fo.slice(flow, engines=("cpu",))` says which may be taken.
+    Within a cond or loop the first of them runs.
     name: by default that of the first. Raises WiringError if ports, engines or options do not fit.
 
     >>> vector = fo.array(fo.float64, ("n",))

@@ -7,7 +7,7 @@ from typing import Any
 from flowos.model._composite_ports import DictOf, ListOf, ObjectOf, OneOf, TupleOf
 from flowos.model._ports import File, PortType
 
-Place = Callable[[Any, str], object]
+FileReplacement = Callable[[Any, str], object]
 """What is to stand for a file, which is at a path within the value ("[3].name"; itself: "")."""
 _Part = tuple[Any, PortType, str]
 """A part of a value, its type, and where it is."""
@@ -18,7 +18,7 @@ def has_files(type_: PortType) -> bool:
     return type_ == File or any(map(has_files, _types_in(type_)))
 
 
-def with_files(type_: PortType, value: Any, place: Place, path: str = "") -> Any:
+def with_files(type_: PortType, value: Any, place: FileReplacement, path: str = "") -> Any:
     """The value with `place(file, path)` for each of its files; itself where all are the same.
 
     What is not of this type is left as it is. The value itself is never changed.

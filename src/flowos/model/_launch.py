@@ -71,8 +71,8 @@ class Needs:
         asked = cast("int | None", self.cores) is not None
         object.__setattr__(self, "binds", asked)
         object.__setattr__(self, "cores", self.cores if asked else 1)
-        for name, least in (("cores", 1), ("ranks", 1), ("gpus", 0), ("memory_bytes", 0)):
-            object.__setattr__(self, name, _whole(name, getattr(self, name), least))
+        for name, minimum in (("cores", 1), ("ranks", 1), ("gpus", 0), ("memory_bytes", 0)):
+            object.__setattr__(self, name, _whole(name, getattr(self, name), minimum))
         if self.nodes is not None:
             object.__setattr__(self, "nodes", _whole("nodes", self.nodes, 1))
             if self.nodes > self.ranks:
@@ -161,7 +161,7 @@ def _is_device_name(name: object) -> bool:
     return name.isascii() and name.replace("-", "_").isidentifier() and name[0] != "-"
 
 
-def _whole(name: str, given: object, least: int) -> int:
+def _whole(name: str, given: object, minimum: int) -> int:
     """The number as an int; accepts NumPy integers."""
     try:
         if isinstance(given, bool):
@@ -169,8 +169,8 @@ def _whole(name: str, given: object, least: int) -> int:
         number = operator.index(cast("int", given))
     except TypeError:
         raise ValueError(f"Needs({name}={given!r}): expected a whole number") from None
-    if number < least:
-        raise ValueError(f"Needs({name}={given!r}): at least {least}")
+    if number < minimum:
+        raise ValueError(f"Needs({name}={given!r}): at least {minimum}")
     return number
 
 

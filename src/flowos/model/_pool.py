@@ -19,7 +19,7 @@ _OF_KINDS: dict[str, tuple[PoolKind, ...]] = {
     **dict.fromkeys(("shared", "scratch"), ("slurm", "sge")),
 }
 """Keys that pools of some kinds alone have, in the order in which they are shown."""
-_MOST = 65536
+_MAX_NODES = 65536
 _CURRENCY = re.compile("[A-Z]{3}")
 _FOLDERS = ("shared", "scratch")
 _ONE_GRES = r"[A-Za-z_][\w-]*(?::[A-Za-z_][\w.-]*)?(?::[1-9]\d*)?"
@@ -204,8 +204,8 @@ class Pool:
         for name, value in (("nodes", self.nodes), ("cores", self.cores)):
             if value is not None and value < 1:
                 raise ValueError(f"{name}: {value} is below 1")
-        if self.nodes > _MOST:
-            raise ValueError(f"nodes: {self.nodes!r:.40} is above {_MOST}")
+        if self.nodes > _MAX_NODES:
+            raise ValueError(f"nodes: {self.nodes!r:.40} is above {_MAX_NODES}")
 
     def _check_script(self, line: str) -> None:
         if not line.isprintable():
@@ -238,8 +238,8 @@ class Pool:
             raise ValueError(f"gres: {value!r}: expected NAME[:TYPE][:COUNT], with commas between")
         if name == "gres" and self.kind == "fake":
             counts = re.findall(r":(\d+)(?:,|$)", value)
-            if large := [n for n in counts if len(n) > len(str(_MOST)) or int(n) > _MOST]:
-                raise ValueError(f"gres: {large[0]:.40} is above {_MOST}")
+            if large := [n for n in counts if len(n) > len(str(_MAX_NODES)) or int(n) > _MAX_NODES]:
+                raise ValueError(f"gres: {large[0]:.40} is above {_MAX_NODES}")
         if name in _FOLDERS and value and not value.startswith("/"):
             raise ValueError(f"{name}: {value!r}: expected an absolute path")
 

@@ -342,7 +342,7 @@ def _not_a(name: str, value: object) -> str:
     return f"expected {name}, given {brief_repr(value)}"
 
 
-def brief_repr(value: object, most: int = 60) -> str:
+def brief_repr(value: object, max_chars: int = 60) -> str:
     """Brief description of a value with its type; arrays by dtype and shape, long values cut."""
     kind = type(value).__name__
     if _is_array(value):
@@ -350,7 +350,7 @@ def brief_repr(value: object, most: int = 60) -> str:
         swapped = "" if dtype.isnative else " in foreign byte order"
         return f"an array of {dtype.name}{swapped}, shape {shape}"
     brief = _Brief()
-    brief.maxstring = brief.maxother = brief.maxlong = most
+    brief.maxstring = brief.maxother = brief.maxlong = max_chars
     try:
         return f"{' '.join(brief.repr(value).split())} ({kind})"
     except Exception:  # reprlib selects by class name, and a class may be named like a built-in

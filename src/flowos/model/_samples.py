@@ -297,13 +297,13 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """Something to do that makes work faster. `worth`: the factor. Commands are in backquotes.
+    """Something to do that makes work faster. `gain`: the factor. Commands are in backquotes.
 
     trusted: whether none of the numbers behind it was disturbed.
     """
 
     do: str
-    worth: float
+    gain: float
     why: str
     trusted: bool = True
 

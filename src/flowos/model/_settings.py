@@ -53,7 +53,7 @@ def read_settings(text: str, file: str) -> Settings:
 
 
 def read_layers(layers: Sequence[SettingsLayer]) -> Settings:
-    """Of several, each over those before it. Raises SettingsError: where, key, the nearest name."""
+    """Of several, each over those before it. Raises SettingsError if one has a mistake."""
     layer = merged(layers)
     raw, reader = layer.raw, _Reader(layer.said_at)
     reader.refuse_unknown(raw, [f.name for f in fields(Settings)], ())

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
 
-Language = Literal["c", "c++", "fortran", "opencl", "cuda", "r"]
+Language = Literal["c", "c++", "fortran", "opencl", "cuda", "r", "julia"]
 
 _SUFFIXES: dict[str, Language] = {
     **dict.fromkeys((".c",), "c"),
@@ -20,7 +20,9 @@ _OWN_SUFFIX: dict[Language, str] = {
     "opencl": ".cl",
     "cuda": ".cu",
     "r": ".R",
+    "julia": ".jl",
 }
+_MARKS: dict[Language | None, tuple[str, ...]] = {"r": ("<-", "function("), "julia": (") =", ")=")}
 _ERROR = re.compile(r"(?P<where>[^\n]*?:\d+(:\d+)?): (fatal )?error: (?P<what>[^\n]*)")
 _POCL_ERROR = re.compile(r"^error: (?P<where>[^\n]*?:\d+:\d+): (?P<what>[^\n]*)", re.MULTILINE)
 _NVRTC_ERROR = re.compile(
@@ -29,7 +31,7 @@ _NVRTC_ERROR = re.compile(
 )
 _FORTRAN_PLACE = re.compile(r"^(?P<where>[^\n]*:\d+:\d+):$", re.MULTILINE)
 _FORTRAN_ERROR = re.compile(r"^(Fatal )?Error: (?P<what>[^\n]*)", re.MULTILINE)
-_TELLING = (
+_LINKER_ERRORS = (
     re.compile("cannot find|undefined reference|multiple definition"),
     re.compile("error|undefined"),
 )
@@ -37,7 +39,7 @@ _TELLING = (
 
 _INCLUDE = re.compile(
     r"(?:^[ \t]*#[ \t]*(?:include|define[ \t]+\w+)|`[ \t]*include|^[ \t]*(?i:include)"
-    r"|\bsource\([ \t]*(?:file[ \t]*=)?)"
+    r"|\bsource\([ \t]*(?:file[ \t]*=)?|\binclude\()"
     r"""[ \t]*("[^"\n]+"|<[^>\n]+>|'[^'\n]+')""",
     re.MULTILINE,
 )
@@ -102,7 +104,8 @@ def language_of(path: str) -> Language | None:
 
 
 def included_names(text: str) -> list[str]:
-    """Names of the files that a source may include: `include is Verilog's, source() R's."""
+    """Names of the files that a source may include: `include is Verilog's, source() R's,
+    include() Julia's."""
     return [word[1:-1] for word in _INCLUDE.findall(text)]
 
 
@@ -120,13 +123,13 @@ def first_error(said: str) -> str:
     what, where = _FORTRAN_ERROR.search(said), _FORTRAN_PLACE.search(said)
     if what and where:
         return f"{where['where']}: {what['what']}"
-    return _telling([line.strip() for line in said.splitlines() if line.strip()])
+    return _linker_error([line.strip() for line in said.splitlines() if line.strip()])
 
 
-def _telling(lines: Sequence[str]) -> str:
+def _linker_error(lines: Sequence[str]) -> str:
     """But for the line that says no more than that the linker failed."""
     lines = [line for line in lines if not line.startswith("collect2: error: ")]
-    found = (line for words in _TELLING for line in lines if words.search(line))
+    found = (line for words in _LINKER_ERRORS for line in lines if words.search(line))
     return next(found, lines[-1] if lines else "it said nothing")
 
 
@@ -153,8 +156,8 @@ def misses_c_abi(entry: str, symbols: bytes) -> str:
 
 def is_source_text(source: str, language: Language | None = None) -> bool:
     """Whether it is code, rather than a path: it has a line break, or a brace; in R also if it has
-    `<-` or `function(`."""
-    marks = ("\n", "{", "<-", "function(") if language == "r" else ("\n", "{")
+    `<-` or `function(`, in Julia `) =`."""
+    marks = ("\n", "{", *_MARKS.get(language, ()))
     return any(mark in source for mark in marks)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from flowos.engine import copy_file, here
 from flowos.model import PortType, with_files
 
-_Place = Callable[[Any, str], object]
+_FileReplacement = Callable[[Any, str], object]
 
 
 def keep(
@@ -45,7 +45,7 @@ def keep(
     return f"; it is kept as {', '.join(map(str, kept.values()))}" if kept else ""
 
 
-def _with_paths(value: Any, place: _Place) -> Any:
+def _with_paths(value: Any, place: _FileReplacement) -> Any:
     """With what stands for each path, also in values of any type; itself if all are the same."""
     if isinstance(value, os.PathLike):
         return place(value, "")
@@ -66,7 +66,7 @@ def _with_paths(value: Any, place: _Place) -> Any:
     return getattr(value, "_make", type(value))(parts)
 
 
-def _changed(parts: Any, place: _Place) -> dict[Any, Any]:
+def _changed(parts: Any, place: _FileReplacement) -> dict[Any, Any]:
     found = ((name, each, _with_paths(each, place)) for name, each in parts)
     return {name: new for name, old, new in found if new is not old}
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _WORKERS = ("thread", "process", "inline", "ray")
 _FUSE = ("chains", "none")
-_ENGINES = ("python", "cpu", "opencl", "cuda", "hdl", "r")
+_ENGINES = ("python", "cpu", "opencl", "cuda", "hdl", "r", "julia")
 T = TypeVar("T")
 
 

@@ -14,7 +14,7 @@ from flowos.model import (
     did_you_mean,
 )
 from flowos.operations.history import described, numbers_of, report, samples_of
-from flowos.operations.measure import as_planned, lacked_time, with_end, with_time_to_tell
+from flowos.operations.measure import as_planned, lacked_time, with_end, with_time_to_decide
 from flowos.plan import LOOKS, Numbers, by_probe, compare, limits_for, side_by_side
 from flowos.probes import ENV, probe_named
 
@@ -46,7 +46,7 @@ def compare_levels(
         looks, its = _of_the_run(run, probe, axis)
         its = its if margin is None else margin
         found += compare(ours, axis=axis, base=base, margin=its, looks=looks, limits=limits)
-    return (with_end if axis == ENV else with_time_to_tell)(run, found)
+    return (with_end if axis == ENV else with_time_to_decide)(run, found)
 
 
 def _of_the_run(run: Run, probe: str, axis: str) -> tuple[int, float]:

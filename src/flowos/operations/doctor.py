@@ -32,7 +32,7 @@ def doctor(request: MeasurementRequest | None = None, pool: str = "") -> Diagnos
     asked = request or MeasurementRequest()
     if not pool:
         here, found = engine.here(), facts(asked)
-        bodies = (*engine_checks(found), _verilog(), _r())
+        bodies = (*engine_checks(found), _verilog(), *card_checks(), *language_checks())
         checks = (_cache(), _energy(here), *extras(), *bodies, *_runtimes(here), *_left_alone())
         return _diagnosis(found, asked, checks)
     with slice_(pool=pool) as held:
@@ -102,6 +102,14 @@ def _engine(name: str, ask: Callable[[], str]) -> Check:
         return Check(group="use", name=name, works=False, says=says, remedy=remedy)
 
 
+def card_checks() -> Iterator[Check]:
+    """What opens the cards behind XDMA that this node has."""
+    for port, why in engine.xdma_cards():
+        says, _, remedy = why.partition(": ")
+        says = f"no task of fo.hdl reaches it: {says}" if why else "for tasks of fo.hdl"
+        yield Check(group="use", name=f"card {port}", works=not why, says=says, remedy=remedy)
+
+
 def _verilog() -> Check:
     """What `fo.hdl` and `fo.bitstream` need."""
     missing, name = engine.hdl_packages(), "bodies in Verilog"
@@ -119,13 +127,18 @@ def _verilog() -> Check:
     )
 
 
-def _r() -> Check:
-    """What `fo.r` needs."""
-    package, name = engine.r_package(), "bodies in R"
-    if not package:
-        return Check(group="use", name=name, works=True, says="run by Rscript")
-    remedy = f"as root: apt-get install {package}"
-    return Check(group="use", name=name, works=False, says="there is no Rscript", remedy=remedy)
+def language_checks() -> Iterator[Check]:
+    """What `fo.r` and `fo.julia` need."""
+    package, download = engine.r_package(), engine.julia_download()
+    yield _language("R", "Rscript", f"as root: apt-get install {package}" if package else "")
+    remedy = f"a package of your distribution, or {download}" if download else ""
+    yield _language("Julia", "julia", remedy)
+
+
+def _language(language: str, program: str, remedy: str) -> Check:
+    says = f"there is no {program}" if remedy else f"run by {program}"
+    name = f"bodies in {language}"
+    return Check(group="use", name=name, works=not remedy, says=says, remedy=remedy)
 
 
 def _left_alone() -> Iterator[Check]:

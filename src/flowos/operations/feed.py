@@ -13,7 +13,7 @@ from flowos.feeder import (
     Feed,
     FeedStage,
     Prefill,
-    PrefillProgress,
+    PrefillStatus,
     SourceOptions,
     asked,
     binding,
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CacheLimits",
+    "CacheSelection",
     "CachedSource",
-    "Care",
     "FillPlan",
     "PrefillResult",
     "SourceOptions",
@@ -53,7 +53,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Care:
+class CacheSelection:
     """A source in a cache folder. where: None for all sources in it."""
 
     cache: str | PathLike[str]
@@ -76,7 +76,7 @@ class PrefillResult:
     """What a prefill did, and the cache after it. binding: the stage that the others waited for."""
 
     kept: CachedSource
-    prefill: PrefillProgress
+    prefill: PrefillStatus
     seconds: float
     interrupted: bool
     stages: tuple[FeedStage, ...]
@@ -102,37 +102,39 @@ class VerifiedCache:
 _PREFILLING, _VERIFYING = "warming", "verifying"
 
 
-def planned(care: Care, on_progress: OnProgress) -> FillPlan:
+def planned(selection: CacheSelection, on_progress: OnProgress) -> FillPlan:
     """What `prefilled` would read. Raises FeedError if the source does not exist."""
-    assert care.where is not None
+    assert selection.where is not None
     with listing(_PREFILLING, on_progress) as found:
-        data = opened(care.where, care.cache, care.asked, found)
+        data = opened(selection.where, selection.cache, selection.asked, found)
     sizes = data.catalog.sizes()
     return FillPlan(
         source=data.source.name,
         samples=len(data.catalog),
         bytes=None if bool((sizes < 0).any()) else int(sizes.sum()),
-        cached=sum(kept.cached for kept in _if_any(care)),
+        cached=sum(kept.cached for kept in _if_any(selection)),
     )
 
 
-def _if_any(care: Care) -> tuple[CachedSource, ...]:
+def _if_any(selection: CacheSelection) -> tuple[CachedSource, ...]:
     try:
-        return state(care)
+        return state(selection)
     except FeedError:
         return ()
 
 
-def prefilled(care: Care, limits: CacheLimits, on_progress: OnProgress) -> PrefillResult:
+def prefilled(
+    selection: CacheSelection, limits: CacheLimits, on_progress: OnProgress
+) -> PrefillResult:
     """Read the data into the cache. After an interrupt, what was read stays in the cache.
 
     Raises FeedError if the source does not exist or the cache cannot be written.
     """
-    assert care.where is not None
+    assert selection.where is not None
     began, interrupted, pace = now(), False, ProgressMeter(_PREFILLING, on_progress)
     with listing(_PREFILLING, on_progress) as found:
-        prefill = Prefill(care.where, care.cache, care.asked, limits, found)
-    at = PrefillProgress(samples=0)
+        prefill = Prefill(selection.where, selection.cache, selection.asked, limits, found)
+    at = PrefillStatus(samples=0)
     try:
         for at in prefill.steps():
             done_bytes = at.source_bytes + at.cache_bytes
@@ -141,7 +143,7 @@ def prefilled(care: Care, limits: CacheLimits, on_progress: OnProgress) -> Prefi
         interrupted = True
     finally:
         prefill.close()
-    (kept,) = state(care)
+    (kept,) = state(selection)
     return PrefillResult(
         kept=kept,
         prefill=at,
@@ -152,22 +154,24 @@ def prefilled(care: Care, limits: CacheLimits, on_progress: OnProgress) -> Prefi
     )
 
 
-def state(care: Care) -> tuple[CachedSource, ...]:
+def state(selection: CacheSelection) -> tuple[CachedSource, ...]:
     """The state of each source's cache in the folder. Raises FeedError if there is none."""
-    return kept_in(care.cache, care.where, care.asked)
+    return kept_in(selection.cache, selection.where, selection.asked)
 
 
-def verified(care: Care, *, with_source: bool, on_progress: OnProgress) -> Iterator[VerifiedCache]:
+def verified(
+    selection: CacheSelection, *, with_source: bool, on_progress: OnProgress
+) -> Iterator[VerifiedCache]:
     """Verify cached samples, optionally against the source. Raises FeedError if there are none."""
-    if with_source and care.where is None:
+    if with_source and selection.where is None:
         raise FeedError("to compare with the source, name it: flowos feed verify SOURCE --source")
-    for kept in state(care):
+    for kept in state(selection):
         damaged, missing = _checked(kept, on_progress), 0
         changed: tuple[str, ...] = ()
-        if with_source and care.where is not None:
+        if with_source and selection.where is not None:
             pace = ProgressMeter(_VERIFYING, on_progress)
             with listing(_VERIFYING, on_progress) as found:
-                steps = compare(care.where, care.cache, care.asked, found)
+                steps = compare(selection.where, selection.cache, selection.asked, found)
             for at in steps:
                 pace.at(at.samples, at.done, at.bytes)
                 changed, missing = at.changed, at.missing
@@ -186,9 +190,9 @@ def _checked(kept: CachedSource, on_progress: OnProgress) -> int:
     return damaged
 
 
-def removable(care: Care) -> tuple[CachedSource, ...]:
+def removable(selection: CacheSelection) -> tuple[CachedSource, ...]:
     """What `cleared` takes of it. Raises FeedError if nothing is there, or all is of others."""
-    found = state(care)
+    found = state(selection)
     ours = tuple(kept for kept in found if not kept.owner)
     if not ours:
         raise FeedError(
@@ -233,7 +237,7 @@ _STAGE_COUNTERS = {
 
 
 def serve_metrics(at: str, *feeds: Feed, anywhere: bool = False) -> MetricsServer:
-    """Serve the counters of these feeds at http://AT/metrics, for Prometheus, until it is closed.
+    """Serve the counters of these feeds for Prometheus, under /metrics at AT, until it is closed.
 
     at: HOST:PORT, on loopback unless `anywhere` is set. Port 0 takes a free one; see the result's
     `at`. Raises UsageError for an invalid address, FlowosError if it is in use or the package

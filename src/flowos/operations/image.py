@@ -195,7 +195,7 @@ def export_image(name: str, to: Path, *, form: str = "", url: str | None = None)
     if not to.parent.is_dir():
         raise EnvironmentRefused(f"{to}: there is no folder {to.parent}")
     path = find(name)
-    with scratch() as work, one_line_errors(str(to), to.parent), _beside(to) as hidden:
+    with scratch() as work, one_line_errors(str(to), to.parent), _hidden_folder(to) as hidden:
         seen = _verified(path)
         if not seen.ok:
             raise EnvironmentRefused(f"image {name}: {seen.complaint}")
@@ -332,7 +332,7 @@ def _with_bases(recipe: Recipe) -> tuple[Recipe, tuple[str, ...]]:
 
 
 @contextmanager
-def _beside(to: Path) -> Iterator[Path]:
+def _hidden_folder(to: Path) -> Iterator[Path]:
     """A hidden folder next to the target. Raises EnvironmentRefused if that is not writable."""
     try:
         hidden = Path(tempfile.mkdtemp(prefix=f".{to.name}.", dir=to.parent))

@@ -14,6 +14,7 @@ from flowos.model import (
     Settings,
     SettingsError,
     SettingsLayer,
+    UsageError,
     file_layer,
     merged,
     options_layer,
@@ -68,19 +69,32 @@ def _check_named(file: Path) -> None:
         raise SettingsError(f"FLOWOS_CONFIG={file}: it is no file; name one, as {file / NAME}")
 
 
-def settings_layers() -> tuple[SettingsLayer, ...]:
-    """Of files, of FLOWOS_* variables, of `flowos --set`: each counts before those before it."""
+def settings_layers(*, options: bool = True) -> tuple[SettingsLayer, ...]:
+    """Of files, of FLOWOS_* variables, of `flowos --set`: each counts before those before it.
+
+    options: with the last of them.
+    """
     files = merged([file_layer(_text(file), str(file)) for file in settings_files()])
-    options = options_layer(os.environ.get(SET, "").splitlines())
-    return files, variables_layer(os.environ, files), options
+    given = options_layer(os.environ.get(SET, "").splitlines() if options else ())
+    return files, variables_layer(os.environ, files), given
 
 
-def load_settings() -> Settings:
+def check_options() -> None:
+    """Raises UsageError for a mistake in `flowos --set`, SettingsError for one without it."""
+    try:
+        load_settings()
+    except SettingsError as error:
+        load_settings(options=False)
+        raise UsageError(str(error)) from error
+
+
+def load_settings(*, options: bool = True) -> Settings:
     """The settings, or the defaults. Raises SettingsError for a mistake in them.
 
     A pool whose nodes are of a known size has the price of that size, if it says none itself.
+    options: with those of `flowos --set`.
     """
-    found = read_layers(settings_layers())
+    found = read_layers(settings_layers(options=options))
     if not any(pool.size for pool in found.pools):
         return found
     from flowos.operations.vm_sizes import with_its_price  # most programs need no catalogue

@@ -18,7 +18,7 @@ _PARTS = {
     "_devices": "DevicePicture choose_device",
     "_engines": "TRIES Engines TriedEngines next_engines planned",
     "_intervals": "wilson",
-    "_sample_size": "rounds_to_tell",
+    "_sample_size": "rounds_to_decide",
     "_machines": "ORPHAN_SECONDS left_over next_try nonce_at orphans superseded without_machine",
     "_growth": "MAX_FAILURES GrowthStep GrowthView NodeRange growth_step why_no_node",
     "_order": "drawn",
@@ -26,7 +26,7 @@ _PARTS = {
         "MapPlaces NodePicture choose_node devices_needed gpus_needed lacking_time map_first "
         "map_share memory_needed nodes_by_switch tasks_within topology_notes"
     ),
-    "_geomean_verdict": "OVERALL geomean_verdict",
+    "_geomean_verdict": "GEOMEAN geomean_verdict",
     "_regimes": "Regimes regimes",
     "_rounds": "judged narrowed next_round one_round turns",
     "_compile": "Fuse compile_flow",
@@ -97,7 +97,7 @@ if TYPE_CHECKING:
         wilson as wilson,
     )
     from flowos.plan._sample_size import (
-        rounds_to_tell as rounds_to_tell,
+        rounds_to_decide as rounds_to_decide,
     )
     from flowos.plan._machines import (
         ORPHAN_SECONDS as ORPHAN_SECONDS,
@@ -134,7 +134,7 @@ if TYPE_CHECKING:
         topology_notes as topology_notes,
     )
     from flowos.plan._geomean_verdict import (
-        OVERALL as OVERALL,
+        GEOMEAN as GEOMEAN,
         geomean_verdict as geomean_verdict,
     )
     from flowos.plan._regimes import (

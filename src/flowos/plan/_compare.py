@@ -127,9 +127,9 @@ def deviation_inside(rounds: Sequence[Round]) -> float:
 
     Side by side: of the median of the turns' log ratios, from their quartiles.
     """
-    beside = [r for r in rounds if r.interleaved]
-    if beside:
-        each = (r.inner**2 / len(r.differences) for r in beside)
+    interleaved = [r for r in rounds if r.interleaved]
+    if interleaved:
+        each = (r.inner**2 / len(r.differences) for r in interleaved)
         return MEDIAN_PER_QUARTILES * math.sqrt(fmean(each))
     sides = [side.logs for r in rounds for side in (r.base, r.other)]
     squares = sum((v - sum(logs) / len(logs)) ** 2 for logs in sides for v in logs)

@@ -23,7 +23,7 @@ from flowos.plan._pairs import Pair, Round, pairs
 from flowos.plan._tails import tail_of, together
 from flowos.plan._trust import NOISE_THRESHOLDS, NoiseThresholds
 
-OVERALL = "overall"
+GEOMEAN = "geomean"
 """Stands for the probe in these verdicts; their metric is the probe."""
 
 
@@ -61,7 +61,7 @@ def _verdict(those: Sequence[Pair], axis: str, margin: float, looks: int) -> Ver
     disturbed = {r.at for rounds in kept for r in rounds if r.marked}
     return concluded(
         Verdict(
-            probe=OVERALL,
+            probe=GEOMEAN,
             axis=axis,
             base=first.base,
             other=first.other,

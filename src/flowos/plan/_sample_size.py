@@ -11,7 +11,7 @@ MAX_ROUNDS = 400
 """Above this the estimate is meaningless and the wait too long."""
 
 
-def rounds_to_tell(v: Verdict) -> int | None:
+def rounds_to_decide(v: Verdict) -> int | None:
     """About how many rounds in total would turn 'inconclusive' into an answer.
 
     Assumes that the ratio and the rounds' spread stay as they are, and that Student's interval of

@@ -49,9 +49,11 @@ class Tail:
         """Number that each side started."""
         return len(self.costs)
 
-    def stalls(self, least: float) -> tuple[int, int]:
+    def stalls(self, min_cost: float) -> tuple[int, int]:
         """How many processes of base and of other took this share longer than their neighbour."""
-        return sum(cost < -least for cost in self.costs), sum(cost > least for cost in self.costs)
+        return sum(cost < -min_cost for cost in self.costs), sum(
+            cost > min_cost for cost in self.costs
+        )
 
     def mean(self, level: float) -> Interval:
         """Log goodness of other over base in the mean time, with Student's interval."""
@@ -142,11 +144,11 @@ def _lopsided(rounds: Sequence[Round], margin: float) -> dict[RoundId, tuple[int
     lags = [lag for r in rounds for lag in r.lags]
     centre = median(lags)
     far = sorted((abs(lag - centre) for lag in lags), reverse=True)
-    least = max(margin, far[math.ceil(SLOWEST * len(far)) - 1])
+    min_cost = max(margin, far[math.ceil(SLOWEST * len(far)) - 1])
     return {
         r.at: (
-            sum(lag - centre >= least for lag in r.lags),
-            sum(centre - lag >= least for lag in r.lags),
+            sum(lag - centre >= min_cost for lag in r.lags),
+            sum(centre - lag >= min_cost for lag in r.lags),
         )
         for r in rounds
     }

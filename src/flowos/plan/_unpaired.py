@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Literal
 
 from flowos.model import Answer, Case, Measurement, Sample, Verdict, lower_is_better
-from flowos.plan._geomean_verdict import OVERALL
+from flowos.plan._geomean_verdict import GEOMEAN
 from flowos.plan._trust import NOISE_THRESHOLDS, NoiseThresholds, undisturbed
 
 UNPAIRED = "the runs were not interleaved: what else changed between them is not known"
@@ -198,7 +198,7 @@ def _on_the_whole(
     if answer != "slower" and (lost := _lost(probe, len(judged), base, other)):
         answer, why = "inconclusive", "; ".join(word for word in (why, lost) if word)
     return Verdict(
-        probe=OVERALL,
+        probe=GEOMEAN,
         axis="run",
         base=base.run,
         other=other.run,

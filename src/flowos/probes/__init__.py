@@ -25,7 +25,7 @@ from flowos.probes._headlines import headlines_of
 from flowos.probes._roofline import rooflines
 from flowos.probes._suspicious import SUSPICIOUS
 from flowos.probes._tables import probe_named, probes_for
-from flowos.probes._tuning_gain import TuningGain, in_words, worth
+from flowos.probes._tuning_gain import TuningGain, in_words, tuning_gain
 from flowos.probes.facts import NOMINAL
 from flowos.probes.startup import timed
 from flowos.probes.working_set import CACHES_END_AT
@@ -61,7 +61,7 @@ __all__ = [
     "program_of_task",
     "rooflines",
     "timed",
+    "tuning_gain",
     "undecided",
     "verdicts_between",
-    "worth",
 ]

@@ -50,11 +50,11 @@ def _is_usual(found: TuningGain, v: Verdict) -> bool:
 
 
 def merged_advice(found: Iterable[Advice]) -> tuple[Advice, ...]:
-    """Sort by worth, the highest first; of equal advice the one with the highest worth."""
-    by_deed: dict[str, list[Advice]] = {}
-    for each in sorted(found, key=lambda a: -a.worth):
-        by_deed.setdefault(each.do, []).append(each)
-    return tuple(_together(*alike) for alike in by_deed.values())
+    """Sort by gain, the highest first; of equal advice the one with the highest gain."""
+    by_action: dict[str, list[Advice]] = {}
+    for each in sorted(found, key=lambda a: -a.gain):
+        by_action.setdefault(each.do, []).append(each)
+    return tuple(_together(*alike) for alike in by_action.values())
 
 
 def _together(first: Advice, *others: Advice) -> Advice:
@@ -65,14 +65,14 @@ def _together(first: Advice, *others: Advice) -> Advice:
 def _advice(found: TuningGain, axis: str, v: Verdict) -> Advice:
     at = ", ".join(f"{name} {level}" for name, level in found.best.levels)
     return Advice(
-        do=" ".join(_deed(found.best, axis)),
-        worth=1 / v.ratio,
+        do=" ".join(_action(found.best, axis)),
+        gain=1 / v.ratio,
         why=f"STREAM {found.metric} with {at}, compared with {v.axis} {v.other}",
         trusted=not v.disturbed,
     )
 
 
-def _deed(best: Case, axis: str) -> Iterator[str]:
+def _action(best: Case, axis: str) -> Iterator[str]:
     level = best.level(axis)
     if axis == "places":
         affinity = next(a for a in OPENMP + INTEL if (a.places, a.bind) == _bound(best))

@@ -68,6 +68,7 @@ class ProbeInfo:
         only where the request names it.
     asked: is it measured only where the request says what?
     on_storage: does it measure the storage that the request names?
+    reads_matrix: does it measure with the matrix that the request names?
     rates_storage: does the bandwidth of its sequential workloads say how fast that is?
     versus: the axis whose first level the others are compared with, as environments are.
     compares: the same, by the rounds that there are.
@@ -91,6 +92,7 @@ class ProbeInfo:
     between_nodes: bool | Literal["named"] = False
     asked: bool = False
     on_storage: bool = False
+    reads_matrix: bool = False
     rates_storage: bool = False
     versus: str = ""
     compares: str = ""

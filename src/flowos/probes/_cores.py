@@ -78,6 +78,6 @@ def counted(number: str, noun: str) -> str:
     return f"{number} {noun}" if number == "1" else f"{number} {noun}s"
 
 
-def doubled(most: int) -> tuple[int, ...]:
-    """1, 2, 4 .. most."""
-    return tuple(sorted({2**i for i in range(most.bit_length())} | {most}))
+def doubled(highest: int) -> tuple[int, ...]:
+    """1, 2, 4 .. highest."""
+    return tuple(sorted({2**i for i in range(highest.bit_length())} | {highest}))

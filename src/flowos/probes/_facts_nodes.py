@@ -46,9 +46,9 @@ def own_cpus(tree: Tree, online: tuple[int, ...]) -> Mapping[int, tuple[int, ...
     }
 
 
-def _memory_bytes(tree: Tree, node: int, least: int) -> int:
-    """As the node says, at least `least`: it may miss memory hot-added to a virtual machine."""
-    return max(kilobytes(tree.text(f"{_NODE}{node}/meminfo"), "MemTotal") or 0, least)
+def _memory_bytes(tree: Tree, node: int, min_bytes: int) -> int:
+    """As the node says, at least `min_bytes`: it may miss memory hot-added to a virtual machine."""
+    return max(kilobytes(tree.text(f"{_NODE}{node}/meminfo"), "MemTotal") or 0, min_bytes)
 
 
 def _nearest(tree: Tree, node: int, own: Mapping[int, tuple[int, ...]]) -> tuple[int, ...]:

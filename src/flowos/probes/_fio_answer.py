@@ -13,7 +13,7 @@ from typing import Any
 
 from flowos.model import Case, Exited, MeasureError, Outcome, Reading, Unmeasured
 from flowos.probes._storage import MORE_ROOM, in_memory
-from flowos.probes._suspicious import suspected
+from flowos.probes._suspicious import with_suspicion
 
 MIX = ("mix", "70:30")
 """The level of a case that reads and writes at the same time."""
@@ -91,8 +91,8 @@ def _readings(
             )
             for metric, rank in PERCENTILES
         ]
-        yield from suspected([rate], [_cached(case), _changed(rates)])
-        yield from suspected(latencies, [_cached(case)])
+        yield from with_suspicion([rate], [_cached(case), _changed(rates)])
+        yield from with_suspicion(latencies, [_cached(case)])
 
 
 def _rates(documents: Sequence[Document], way: str, window_seconds: float) -> tuple[float, ...]:

@@ -1,14 +1,14 @@
-"""Readings that may be wrong carry a note `suspect` with the reason."""
+"""Readings that may be wrong carry a note `suspicious` with the reason."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from flowos.model import Reading
 
-SUSPICIOUS = "suspect"
+SUSPICIOUS = "suspicious"
 
 
-def suspected(readings: Iterable[Reading], reasons: Iterable[str]) -> tuple[Reading, ...]:
+def with_suspicion(readings: Iterable[Reading], reasons: Iterable[str]) -> tuple[Reading, ...]:
     """The readings with these reasons added to those noted before."""
     said = [reason for reason in reasons if reason]
     return tuple(_noted(reading, said) if said else reading for reading in readings)

@@ -26,7 +26,7 @@ class TuningGain:
     settings: tuple[Verdict, ...]
 
 
-def worth(
+def tuning_gain(
     seen: Iterable[Sample],
     metric: str,
     margin: float = EQUAL_MARGIN,

@@ -18,8 +18,8 @@ SIZES = {
     "normal": tuple(1 << bits for bits in (3, 10, 13, 16, 18, 20, 22, 24, 26)),
     "full": tuple(1 << bits for bits in range(3, 31)),
 }
-HOST_MOST_BYTES = 16 << 20
-HOST_MOST_RANKS = 8
+HOST_MAX_BYTES = 16 << 20
+HOST_MAX_RANKS = 8
 LARGE = "16777216"
 NCCL_TESTS = "nccl-tests"
 
@@ -133,9 +133,9 @@ def _by_nccl_tests(facts: Facts, request: MeasurementRequest) -> Iterator[Case]:
 
 def _host_ranks(facts: Facts) -> int:
     """One for each core, two at least: Gloo's ranks sleep while they wait."""
-    return max(2, min(HOST_MOST_RANKS, len(facts.one_per_core)))
+    return max(2, min(HOST_MAX_RANKS, len(facts.one_per_core)))
 
 
 def _sizes(backend: str, request: MeasurementRequest) -> str:
-    most = HOST_MOST_BYTES if backend == "gloo" else SIZES["full"][-1]
+    most = HOST_MAX_BYTES if backend == "gloo" else SIZES["full"][-1]
     return ",".join(str(size) for size in SIZES[request.effort] if size <= most)

@@ -135,18 +135,18 @@ def _siblings(facts: Facts) -> list[tuple[int, int]]:
     return [(threads[0], threads[1]) for threads in of_core.values() if len(threads) > 1]
 
 
-def _matrix_cores(facts: Facts, most: int, cache: Mapping[int, int]) -> list[LogicalCpu]:
+def _matrix_cores(facts: Facts, max_cores: int, cache: Mapping[int, int]) -> list[LogicalCpu]:
     """All cores, or neighbours two by two, spread over sockets and caches; by number."""
     cores = sorted(facts.one_per_core, key=lambda c: (c.socket, cache[c.number], c.number))
-    if len(cores) > most:
-        places = [i * len(cores) // (most // 2) for i in range(most // 2)]
+    if len(cores) > max_cores:
+        places = [i * len(cores) // (max_cores // 2) for i in range(max_cores // 2)]
         cores = [cores[place + i] for place in places for i in (0, 1)]
     return sorted(cores, key=lambda cpu: cpu.number)
 
 
-def _spread(pairs: list[tuple[int, int]], most: int) -> list[tuple[int, int]]:
-    step = max(1, len(pairs) // most)
-    return pairs[::step][:most]
+def _spread(pairs: list[tuple[int, int]], max_pairs: int) -> list[tuple[int, int]]:
+    step = max(1, len(pairs) // max_pairs)
+    return pairs[::step][:max_pairs]
 
 
 def _pair(reading: Reading) -> str:

@@ -32,15 +32,15 @@ MEMORY_NOMINAL, CLOCK_NOMINAL = "memory_bytes_per_second", "clock_hz"
 class NominalSpeed:
     """A speed of a data sheet: its range over all machines, and how it is written."""
 
-    least: float
-    most: float
+    low: float
+    high: float
     unit: str
     example: str
 
 
 NOMINAL = {
-    CLOCK_NOMINAL: NominalSpeed(least=1e8, most=1e10, unit="Hz", example="2.4e9"),
-    MEMORY_NOMINAL: NominalSpeed(least=1e8, most=1e14, unit="byte/s", example="51.2e9"),
+    CLOCK_NOMINAL: NominalSpeed(low=1e8, high=1e10, unit="Hz", example="2.4e9"),
+    MEMORY_NOMINAL: NominalSpeed(low=1e8, high=1e14, unit="byte/s", example="51.2e9"),
 }
 """`MeasurementRequest.nominal`: values to give if the machine does not report them."""
 

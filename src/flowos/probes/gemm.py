@@ -329,7 +329,7 @@ def _slow(default: Measurement, forced: Measurement) -> Advice:
     )
     return Advice(
         do=f"`export {forced.case.detail('forced_by')}`",
-        worth=forced.best / default.best,
+        gain=forced.best / default.best,
         why=why,
         trusted=default.trust.good and forced.trust.good,
     )

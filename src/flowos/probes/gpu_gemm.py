@@ -19,7 +19,7 @@ SIZES = {
     "full": (256, 512, 1024, 1536, 2048, 3264, 4096, 6144, 8192, 9216, 11264, 13056, 16384),
 }
 """3264, 9216 and 13056 are those at which the paper's types are fastest."""
-HOST_MOST = {"quick": 1024, "normal": 2048, "full": 4096}
+HOST_MAX_SIZE = {"quick": 1024, "normal": 2048, "full": 4096}
 SECONDS = {"quick": 3.0, "normal": 8.0, "full": 60.0}
 
 
@@ -68,7 +68,7 @@ class GpuGemm(TorchProbe):
     )
 
     def details(self, device: CudaDevice | None, effort: Effort) -> Pairs:
-        sizes = [n for n in SIZES[effort] if device or n <= HOST_MOST[effort]]
+        sizes = [n for n in SIZES[effort] if device or n <= HOST_MAX_SIZE[effort]]
         return (
             ("seconds", str(SECONDS[effort])),
             ("sizes", ",".join(map(str, sizes))),

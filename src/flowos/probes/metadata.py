@@ -33,7 +33,7 @@ from flowos.probes._base import (
 from flowos.probes._cores import options_of
 from flowos.probes._env_charts import env_bars
 from flowos.probes._storage import built_by_of, in_memory, storage_program
-from flowos.probes._suspicious import suspected
+from flowos.probes._suspicious import with_suspicion
 
 PROCESSES = 2
 """Of each node, as in the figure."""
@@ -143,7 +143,7 @@ class Metadata(Probe):
         readings = read_answer(outcome, self.name)
         if isinstance(readings, Unmeasured):
             return readings
-        return suspected(readings, [in_memory(case)])
+        return with_suspicion(readings, [in_memory(case)])
 
     def compared(
         self, facts: Facts, request: MeasurementRequest

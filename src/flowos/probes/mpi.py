@@ -43,7 +43,7 @@ from flowos.probes._env_charts import env_curve
 from flowos.probes._mpi_compilers import best_pairs, compilers_for, wrapper_words
 from flowos.probes._mpi_gpu import gpu_variables, gpu_ways
 from flowos.probes._storage import NO_MPI
-from flowos.probes._suspicious import suspected
+from flowos.probes._suspicious import with_suspicion
 
 RANKS = 2
 REPETITIONS = {"quick": ("5", "0.002"), "normal": ("9", "0.004"), "full": ("15", "0.02")}
@@ -215,7 +215,9 @@ class MpiPairs(Probe):
         if isinstance(readings, Unmeasured):
             return readings
         unbound = "*" in dict(readings[0].notes).get("cpus", "")
-        return suspected(readings, ["the ranks were not bound to a core each"] if unbound else [])
+        return with_suspicion(
+            readings, ["the ranks were not bound to a core each"] if unbound else []
+        )
 
     def findings(self, measured: Sequence[Measurement]) -> tuple[str, ...]:
         return tuple(best_pairs(measured))
@@ -247,10 +249,10 @@ class MpiPairs(Probe):
         return sample.metric in self.info.deciding and messages in COMPARED_BYTES
 
 
-def _pairs(most: int, request: MeasurementRequest) -> tuple[int, ...]:
+def _pairs(max_pairs: int, request: MeasurementRequest) -> tuple[int, ...]:
     """Numbers of pairs, two at least: powers of two and the most; for quick effort the most."""
-    doubled = (2**n for n in range(1, most.bit_length()) if 2**n < most)
-    counts = (*doubled, *(most,) * (most > 1))
+    doubled = (2**n for n in range(1, max_pairs.bit_length()) if 2**n < max_pairs)
+    counts = (*doubled, *(max_pairs,) * (max_pairs > 1))
     return counts[-1:] if request.effort == "quick" else counts
 
 

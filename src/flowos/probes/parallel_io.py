@@ -31,7 +31,7 @@ from flowos.probes._storage import (
     room_bytes,
     storage_program,
 )
-from flowos.probes._suspicious import suspected
+from flowos.probes._suspicious import with_suspicion
 
 SHARE_OF_ROOM = 3
 """All clients together take a third of the free space at most."""
@@ -191,4 +191,4 @@ def _doubted(case: Case, readings: Iterable[Reading]) -> Iterator[Reading]:
     for reading in readings:
         is_read = ("workload", "sequential read") in reading.levels
         cached = dropped if is_read and case.level("direct") == "no" else ""
-        yield from suspected([reading], [in_memory(case) or cached])
+        yield from with_suspicion([reading], [in_memory(case) or cached])

@@ -28,7 +28,7 @@ from flowos.probes._intensity import Intensity
 from flowos.probes._scaling import scaling_over_nodes
 from flowos.probes._solve_build import NATIVE_FLAGS, compilers_of, solver_build
 from flowos.probes._solve_findings import PROBLEM, equal_answers
-from flowos.probes._suspicious import crowded, suspected
+from flowos.probes._suspicious import crowded, with_suspicion
 
 SETTINGS: dict[str, Argv] = {
     "default": (),
@@ -122,6 +122,7 @@ class Solve(Probe):
 
     info = ProbeInfo(
         name="solve",
+        reads_matrix=True,
         title="Sparse solver (conjugate gradients)",
         charts=(
             _curve("Time to solution", "total", "second", "Set-up and all iterations, to 1e-7."),
@@ -199,7 +200,7 @@ class Solve(Probe):
         if isinstance(readings, Unmeasured):
             return readings
         cores = int(case.level("cores")) // int(case.level("nodes", "1"))
-        return suspected(readings, [crowded(readings, cores)])
+        return with_suspicion(readings, [crowded(readings, cores)])
 
     def ceiling(self, case: Case) -> Case | None:
         """The best triad of as many cores, in any layout."""

@@ -43,7 +43,7 @@ from flowos.probes._env_charts import env_bars
 from flowos.probes._intensity import TRIAD, Intensity
 from flowos.probes._nominal import nominal_memory
 from flowos.probes._placement import INTEL, OPENMP, Affinity, distinct
-from flowos.probes._suspicious import crowded, suspected
+from flowos.probes._suspicious import crowded, with_suspicion
 from flowos.probes._tuning_gain import TuningGain
 
 KERNELS = ("copy", "scale", "add", "triad")
@@ -192,7 +192,7 @@ class Stream(Probe):
         if isinstance(readings, Unmeasured):
             return readings
         reasons = (case.detail("doubt"), crowded(readings, int(case.level("threads"))))
-        return suspected(readings, reasons)
+        return with_suspicion(readings, reasons)
 
     def ceiling(self, case: Case) -> Case | None:
         """The memory rate of one core; with more threads, the best one."""

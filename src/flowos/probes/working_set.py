@@ -18,7 +18,7 @@ from flowos.probes._arrays import elements_for, last_cache_bytes
 from flowos.probes._base import Headline, Probe, ProbeInfo, Program, best_compiler, read_answer
 from flowos.probes._cores import NO_COMPILER, build_for, core_sets, counted, on_cores, options_of
 from flowos.probes._nominal import nominal_memory
-from flowos.probes._suspicious import suspected
+from flowos.probes._suspicious import with_suspicion
 
 KERNELS = ("read", "triad", "triad_nt")
 MEMORY = "memory"
@@ -204,7 +204,7 @@ def _memory(readings: Sequence[Reading], beyond: float, stream: float) -> Iterab
         ends = ",".join(f"{s.size_bytes:.0f}" for s in find_steps(*_curve(readings, "triad")))
         notes = (("kernel", kernel), ("from_bytes", f"{begin:.0f}"), (CACHES_END_AT, ends))
         memory = Reading(metric=MEMORY, unit="byte/s", values=values, notes=notes)
-        yield from suspected([memory], [_still_falls(readings)])
+        yield from with_suspicion([memory], [_still_falls(readings)])
 
 
 def _still_falls(readings: Sequence[Reading]) -> str:

@@ -7,7 +7,7 @@ from itertools import chain
 from textwrap import wrap
 
 from flowos.model import Pairs, Verdict
-from flowos.plan import OVERALL
+from flowos.plan import GEOMEAN
 from flowos.report._panels import with_axis
 from flowos.report._units import share
 from flowos.report._words import counted, ratio_text
@@ -113,7 +113,7 @@ def summary(verdicts: Sequence[Verdict]) -> str:
 
 
 def _says_the_same(v: Verdict, verdicts: Sequence[Verdict]) -> bool:
-    if v.probe != OVERALL:
+    if v.probe != GEOMEAN:
         return False
     return sum((w.probe, w.axis, w.other) == (v.metric, v.axis, v.other) for w in verdicts) == 1
 

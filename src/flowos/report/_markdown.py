@@ -13,6 +13,7 @@ from flowos.report._words import (
     case_text,
     early_of,
     facts_rows,
+    gain_of,
     gaps_of,
     label_of,
     machine_line,
@@ -27,7 +28,6 @@ from flowos.report._words import (
     value_of,
     verdicts_title,
     why_of,
-    worth_of,
 )
 
 _NUMBER = ("number", "middle half", "of measured ceiling", "of nominal", "trust")
@@ -76,8 +76,7 @@ def _advice(report: Report) -> Iterator[str]:
     if not report.advice:
         yield _prose(nothing_to_do(report.undecided))
     yield from (
-        f"- **{worth_of(each)}** {_prose(each.do)}: {_prose(why_of(each))}"
-        for each in report.advice
+        f"- **{gain_of(each)}** {_prose(each.do)}: {_prose(why_of(each))}" for each in report.advice
     )
     yield ""
 

@@ -14,7 +14,7 @@ def published(suite: str) -> Paper:
 
 
 def read_published(text: str) -> Paper:
-    """Raises ValueError with the place of what is not of this form."""
+    """Raises ValueError if it is not of this form, with the place."""
     whole = tomllib.loads(text)
     numbers = [
         {**each, "levels": [list(pair) for pair in each.get("levels", {}).items()]}

@@ -15,6 +15,7 @@ from flowos.report._words import (
     UNKNOWN,
     counted,
     early_of,
+    gain_of,
     gaps_of,
     is_comparison,
     label_of,
@@ -28,7 +29,6 @@ from flowos.report._words import (
     value_of,
     verdicts_title,
     why_of,
-    worth_of,
 )
 from flowos.report._wrap import WIDTH, folded, safe, wrapped
 
@@ -108,7 +108,7 @@ def _advice(report: Report, width: int) -> Iterator[str]:
     if not report.advice:
         yield from _item(nothing_to_do(report.undecided), width)
     for each in report.advice:
-        head = f"  {worth_of(each)}  "
+        head = f"  {gain_of(each)}  "
         yield from wrapped(each.do, head, " " * len(head), width)
         yield from wrapped(why_of(each), " " * len(head), " " * len(head), width)
     yield ""

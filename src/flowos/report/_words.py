@@ -187,9 +187,9 @@ def nothing_to_do(undecided: str) -> str:
     return f"Undecided: {undecided}." if undecided else NOTHING_TO_DO
 
 
-def worth_of(a: Advice) -> str:
+def gain_of(a: Advice) -> str:
     """The factor, such as x5.7."""
-    return f"x{_units.digits(a.worth)}"
+    return f"x{_units.digits(a.gain)}"
 
 
 def why_of(a: Advice) -> str:

@@ -3,7 +3,6 @@
 import ctypes
 import hashlib
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -16,14 +15,16 @@ import numpy as np
 import pytest
 
 import flowos as fo
-from flowos.drivers.hdl.boards import TOP, board_top
 from flowos.drivers.hdl.module_face import Face
+from flowos.drivers.hdl.tops import BOARD as TOP
+from flowos.drivers.hdl.tops import board_top
 from flowos.engine import here
 from flowos.engine.bodies._bitstream import bridge
 from flowos.engine.bodies._simulated import simulation
 from tests import tap
 from tests.bitstreams import SYNC, xilinx_bit
 from tests.moody import EARLY, ENDLESS, MOODY, PORTS, WORDS, failure, moody, run, words
+from tests.port_locks import as_another_user, locking, waits_for
 from tests.tap import Board
 from tests.waiting import comes
 
@@ -278,7 +279,7 @@ def test_ports_that_cannot_be_opened_are_said(
         uart("/dev/ttyUSB99"), one, one
     )
     assert "/dev/null: it is no serial line" in failure(uart("/dev/null"), one, one)
-    monkeypatch.setattr("flowos.engine.bodies._serial_line._OTHERS_SECONDS", 0.1)
+    monkeypatch.setattr("flowos.engine.bodies._one_owner._OTHERS_SECONDS", 0.1)
     with board(run_board) as (port, _):
         with locking(port, "fcntl.flock(line, fcntl.LOCK_EX)") as pid:
             said = f"{port}: process {pid} ({sys.executable} -c import fcntl"
@@ -294,7 +295,7 @@ def test_programs_of_ours_wait_for_their_turn_as_long_as_it_takes(
     run_board: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Here another one has it, and then a third one is next; both go, and the kernel knows."""
-    monkeypatch.setattr("flowos.engine.bodies._serial_line._OTHERS_SECONDS", 5)
+    monkeypatch.setattr("flowos.engine.bodies._one_owner._OTHERS_SECONDS", 5)
     found: list[Any] = []
     with board(run_board) as (port, _):
         call = threading.Thread(target=lambda: found.extend(run(uart(port), words(1), words(2))))
@@ -307,33 +308,3 @@ def test_programs_of_ours_wait_for_their_turn_as_long_as_it_takes(
             assert not found
         call.join()
     assert found[0].tolist() == [3]
-
-
-@contextmanager
-def locking(port: str, lock: str) -> Iterator[int]:
-    """Another process that has the line open and locked; its number."""
-    program = f"import fcntl; line = open({port!r}, 'r+b', 0); {lock}; print('has it', flush=True)"
-    words = [sys.executable, "-c", f"{program}; input()"]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == b"has it\n"
-        yield other.pid
-        other.kill()
-
-
-def waits_for(port: str) -> bool:
-    """Whether someone waits for a lock of it."""
-    inode = Path(port).stat().st_ino
-    lines = Path("/proc/locks").read_text().splitlines()
-    return any("->" in line and f":{inode} " in line for line in lines)
-
-
-@contextmanager
-def as_another_user() -> Iterator[None]:
-    """If this one may open all."""
-    was = os.geteuid()
-    os.seteuid(was or 65534)
-    try:
-        yield
-    finally:
-        os.seteuid(was)

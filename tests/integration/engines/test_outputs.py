@@ -11,6 +11,7 @@ import flowos as fo
 from flowos.engine.bodies._masks import refuse_masked
 from flowos.engine.bodies._outputs import as_outputs, contiguous, empty_outputs
 from flowos.model import PortIncompatible, native_ports
+from tests.integration.engines.languages import needs_julia
 
 PORTS = native_ports(
     "f",
@@ -60,10 +61,11 @@ BODIES: dict[str, Callable[[], Any]] = {
     "cxx": lambda: fo.cxx(C, "copy", **PORT),
     "opencl": lambda: fo.opencl(CL, "copy", size="n", **PORT),
     "r": lambda: fo.r("copy <- function(x) {\n x }", "copy", **PORT),
+    "julia": lambda: fo.julia("copy_of(x) = x", "copy_of", **PORT),
 }
 
 
-@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize("name", ["cxx", "opencl", "r", pytest.param("julia", marks=needs_julia)])
 def test_no_native_body_takes_masked_values(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,38 +13,19 @@ import numpy as np
 import pytest
 
 import flowos as fo
-from flowos.engine.bodies import _r_channel, _r_process
+from flowos.engine.bodies import _language_channel, _language_process
+from tests.integration.engines.languages import (
+    MATRIX,
+    VECTOR,
+    X,
+    failure,
+    in_r,
+    opened,
+    run,
+    vector,
+)
 
-VECTOR, MATRIX = fo.array(fo.float64, ("n",)), fo.array(fo.float64, ("n", "m"))
-X = np.arange(3.0)
-
-
-def vector(dtype: Any) -> Any:
-    return fo.array(dtype, ("n",))
-
-
-def body(text: str, takes: Any = VECTOR, gives: Any = VECTOR, **options: Any) -> Any:
-    code = f"f <- function(x) {{\n{text}\n}}"
-    return fo.r(code, "f", inputs={"x": takes}, outputs={"y": gives}, **options)
-
-
-def opened(task: Any, **options: Any) -> Any:
-    calls = task(*[fo.flow_input(port.name, port.type) for port in task.inputs])
-    outputs = calls if len(task.outputs) > 1 else (calls,)
-    return fo.slice(fo.flow_output(*outputs), **{"workers": "inline", **options})
-
-
-def run(task: Any, *values: object, **options: Any) -> list[Any]:
-    with opened(task, **options) as held:
-        found: list[Any] = held.run(*values)
-    return found
-
-
-def failure(task: Any, *values: object, **options: Any) -> str:
-    with pytest.raises(fo.FlowosError) as caught:
-        run(task, *values, **options)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+body = in_r
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -52,7 +33,7 @@ def one_process() -> Iterator[None]:
     """For all that runs in this process: it ends with the last slice."""
     with opened(body("x")):
         yield
-    assert not _r_process._all
+    assert not _language_process._all
 
 
 MIXED = """
@@ -190,7 +171,7 @@ def test_warnings_are_printed_and_a_sink_ends_with_its_task(
 def test_a_slice_that_is_freed_leaves_r_to_one_that_is_opened() -> None:
     code = """
 import threading
-from tests.integration.engines.test_r import VECTOR, X, body, opened
+from tests.integration.engines.languages import VECTOR, X, in_r as body, opened
 slow = body("Sys.sleep(.01); x + 1")
 failed = []
 def loop():
@@ -212,13 +193,13 @@ def test_a_message_longer_than_its_pipe_arrives() -> None:
     x = np.arange(5000.0)
     with opened(body("x + 1")) as held:
         held.run(X)
-        fcntl.fcntl(_r_process._idle[-1].channel._asks, fcntl.F_SETPIPE_SZ, 4096)
+        fcntl.fcntl(_language_process._idle[-1].channel._asks, fcntl.F_SETPIPE_SZ, 4096)
         assert held.run(x)[0].tolist() == (x + 1).tolist()
 
 
 def test_texts_cross_in_any_locale() -> None:
     code = """
-from tests.integration.engines.test_r import body, failure, run
+from tests.integration.engines.languages import failure, in_r as body, run
 assert run(body("paste0(x, nchar(x), '\u00e9')", str, str), "w\u00f6") == ["w\u00f62\u00e9"]
 assert "it has bytes that are no text" in failure(body("rawToChar(as.raw(255))", str, str), "a")
 """
@@ -227,11 +208,11 @@ assert "it has bytes that are no text" in failure(body("rawToChar(as.raw(255))",
 
 
 def test_a_long_memory_file_is_given_back_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_r_channel, "KEPT_BYTES", 100_000)
+    monkeypatch.setattr(_language_channel, "KEPT_BYTES", 100_000)
     with opened(body("stop('so')")) as held:
         with pytest.raises(fo.TaskFailed):
             held.run(np.zeros(20_000))
-        assert os.fstat(_r_process._idle[-1].channel._memory).st_size == 0
+        assert os.fstat(_language_process._idle[-1].channel._memory).st_size == 0
 
 
 def test_code_may_be_one_line_and_have_lines_of_windows() -> None:
@@ -243,19 +224,6 @@ def test_code_may_be_one_line_and_have_lines_of_windows() -> None:
 def test_an_error_may_have_a_message_of_several_parts() -> None:
     text = "stop(structure(class = c('e', 'error', 'condition'), list(message = c('a', 'b'))))"
     assert "a b; given x" in failure(body(text), X)
-
-
-def test_a_start_that_fails_names_no_file_of_python(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = tmp_path / "Rscript"
-    program.write_text("#!/bin/sh\nexit 3\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(_r_process, "_idle", [])
-    said = failure(body("x"), X)
-    assert "R did not start: it exited with code 3" in said
-    assert ".py" not in said
 
 
 def add_one(x: Any) -> Any:
@@ -277,12 +245,6 @@ def test_either_takes_a_body_in_r(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         for _ in range(8):
             found = held.run(X)[0]
             assert found.tolist() == [1, 2, 3]
-
-
-def test_without_r_the_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr(_r_process, "_idle", [])
-    assert "there is no Rscript: apt-get install r-base-core" in failure(body("x"), X)
 
 
 def test_what_it_cannot_be_is_said_where_it_is_defined() -> None:

@@ -14,7 +14,7 @@ from flowos._native import Cache, Catalog, Feeder, Files, PeerSettings
 SLOT_BYTES = 4096
 
 
-def tell(what: dict[str, object]) -> None:
+def send(what: dict[str, object]) -> None:
     sys.stdout.write(json.dumps(what) + "\n")
     sys.stdout.flush()
 
@@ -35,7 +35,7 @@ def main(data: str, folder: str, kept: int, rank: int, epochs: int, secret: str)
         memory_bytes=1,
         peers=peers,
     )
-    tell({"ready": True})
+    send({"ready": True})
     for epoch in range(epochs):
         sys.stdin.readline()
         feeder.seek(epoch, 0)
@@ -56,7 +56,7 @@ def main(data: str, folder: str, kept: int, rank: int, epochs: int, secret: str)
             "peers": stats.peer_samples,
             "complaint": stats.complaint,
         }
-        tell(told)
+        send(told)
     sys.stdin.readline()
     feeder.close()
 

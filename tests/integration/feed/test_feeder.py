@@ -209,8 +209,8 @@ def pulling(root: Path, **settings: Any) -> Feeder:
     return Feeder(Catalog.list_folder(str(root)), None, None, None, batch_size=8, **settings)
 
 
-def serve(feeder: Feeder, most: int) -> None:
-    while tickets := feeder.pull(most):
+def serve(feeder: Feeder, max_tickets: int) -> None:
+    while tickets := feeder.pull(max_tickets):
         for id, sample in reversed(tickets):
             if sample == 50:
                 feeder.fail(id, "no such object")
@@ -220,7 +220,7 @@ def serve(feeder: Feeder, most: int) -> None:
 
 def test_threads_of_python_can_be_the_source(root: Path) -> None:
     feeder = pulling(root, on_error="skip")
-    threads = [threading.Thread(target=serve, args=(feeder, most)) for most in (1, 4, 100)]
+    threads = [threading.Thread(target=serve, args=(feeder, count)) for count in (1, 4, 100)]
     for thread in threads:
         thread.start()
     for epoch in range(3):

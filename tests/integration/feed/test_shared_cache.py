@@ -124,8 +124,8 @@ def test_what_is_in_the_way_of_an_index_removes_no_other_data_set(
     flowos: Flowos, data: Path, cache: Path, tmp_path: Path
 ) -> None:
     index, at = warmed(flowos, data, cache) / "samples" / "index", ("--cache", str(cache))
-    beside = [tmp_path / name for name in ("a", "b")]
-    for folder in beside:
+    folders = [tmp_path / name for name in ("a", "b")]
+    for folder in folders:
         folder.mkdir()
         (folder / "sample.txt").write_text("of another data set")
         flowos("feed", "warm", str(folder), *at)
@@ -134,7 +134,7 @@ def test_what_is_in_the_way_of_an_index_removes_no_other_data_set(
     assert str(index) in flowos("feed", "warm", str(data), *at, code=1).stderr
     rows = json.loads(flowos("feed", "ls", *at, "--json").stdout)
     kept = {row["source"]: row["cached"] for row in rows}
-    assert [kept[str(folder)] for folder in beside] == [1, 1]
+    assert [kept[str(folder)] for folder in folders] == [1, 1]
 
 
 def test_what_a_source_is_called_breaks_no_row(

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.engines.languages import needs_julia
+
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 PRINTED = {
@@ -20,6 +22,7 @@ PRINTED = {
         "[ 1.  6. 11.]\ntask 'saxpy', input 'y': extent 'n' is 4, and 3 in input 'x'\n"
     ),
     "engines_hdl.py": "[10 12 14 16]\n",
+    "engines_julia.py": "[ 1.964 -1.051] 0.997\n",
     "engines_r.py": "[ 1.964 -1.051] 0.997\n",
     "engines_opencl.py": "[ 1.  6. 11.]\n",
     "flow_in_flow.py": "[42.0]\n",
@@ -39,7 +42,12 @@ PRINTED = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(PRINTED))
+NEEDS = {"engines_julia.py": needs_julia}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=NEEDS.get(name, ())) for name in sorted(PRINTED)]
+)
 def test_an_example_prints_what_it_says(name: str) -> None:
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / name)], capture_output=True, text=True, timeout=300

@@ -123,8 +123,8 @@ def test_a_dry_run_shows_the_commands_and_makes_nothing(
 
 
 def test_every_deed_shows_an_example(flowos: Flowos) -> None:
-    for deed in ("build", "import", "export", "ls", "rm", "verify", "inspect"):
-        assert f"example: flowos image {deed}" in flowos("image", deed, "--help").stdout
+    for command in ("build", "import", "export", "ls", "rm", "verify", "inspect"):
+        assert f"example: flowos image {command}" in flowos("image", command, "--help").stdout
 
 
 def test_progress_is_a_few_lines_where_nobody_watches(flowos: Flowos, tmp_path: Path) -> None:

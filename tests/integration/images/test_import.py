@@ -311,14 +311,14 @@ def test_a_64_bit_image_may_have_a_shell_of_32_bits(tmp_path: Path) -> None:
 def test_an_unknown_architecture_is_refused(word: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "Dockerfile").write_text("FROM scratch")
     recipe = image.recipe_at(tmp_path)
-    for deed in (
+    for action in (
         lambda: image.import_image(str(tmp_path), architecture=word),
         lambda: image.build_image(recipe, name="x", architecture=word),
         lambda: image.planned_build(recipe, word),
         lambda: image.planned_import("docker://h/x:1", word),
     ):
         with pytest.raises(UsageError, match=says):
-            deed()
+            action()
 
 
 def test_the_architecture_of_an_image_that_was_there_stays_and_is_said(tmp_path: Path) -> None:

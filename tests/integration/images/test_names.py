@@ -39,7 +39,7 @@ def old(library: Path) -> Path:
 
 @pytest.mark.usefixtures("made")
 @pytest.mark.parametrize(
-    "deed",
+    "call",
     [
         "main(['image', 'ls'])",
         "main(['image', 'verify', 'fio'])",
@@ -48,13 +48,13 @@ def old(library: Path) -> Path:
         "print(environment('fio'))",
     ],
 )
-def test_a_name_costs_no_database(deed: str, library: Path, tmp_path: Path) -> None:
+def test_a_name_costs_no_database(call: str, library: Path, tmp_path: Path) -> None:
     library.with_name("flowos.db").write_text("this is none")
     code = f"""
 import sys
 from flowos.operations.environment import environment
 from flowos.cli import main
-sys.exit({deed} or 'sqlite3' in sys.modules)
+sys.exit({call} or 'sqlite3' in sys.modules)
 """
     words = [sys.executable, "-c", code]
     done = subprocess.run(words, cwd=tmp_path / "room", capture_output=True, text=True)

@@ -278,9 +278,9 @@ def test_a_recipe_that_cannot_be_built_is_told_before_any_builder_is_started(
 ) -> None:
     (tmp_path / "Dockerfile").write_text(text)
     monkeypatch.setenv("PATH", str(tmp_path))
-    for deed in (partial(image.build_image, name="x"), image.planned_build):
+    for action in (partial(image.build_image, name="x"), image.planned_build):
         with pytest.raises(EnvironmentRefused, match=says):
-            deed(image.recipe_at(tmp_path))
+            action(image.recipe_at(tmp_path))
 
 
 def test_a_definition_needs_apptainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -236,13 +236,13 @@ def test_threads_that_share_a_solver_take_turns() -> None:
 
 def test_operations_of_an_iteration_are_those_of_its_sweeps() -> None:
     a = laplacian(32, 32, 32)
-    rows, beside = a.shape[0], a.nnz - a.shape[0]
+    rows, off_diagonal = a.shape[0], a.nnz - a.shape[0]
     sweeps = fo.Solver(a, coarse="none").setup
-    assert sweeps.flops_per_iteration == round(22 * rows + 2 * sweeps.fill * beside)
+    assert sweeps.flops_per_iteration == round(22 * rows + 2 * sweeps.fill * off_diagonal)
     uneven = sparse.csr_array(scale := sparse.diags_array(1 + np.arange(rows) / rows)) @ a @ scale
     scaled = fo.Solver(uneven, coarse="none").setup
-    assert scaled.flops_per_iteration == round(16 * rows + 2 * scaled.fill * beside)
+    assert scaled.flops_per_iteration == round(16 * rows + 2 * scaled.fill * off_diagonal)
     # six passes over halves of the finest level, four over those of levels of an eighth each
     cycle = fo.Solver(a, coarse="aggregates").setup
-    finest = 6 * beside + 19 * rows
-    assert finest + (4 * beside + 6 * rows) / 8 < cycle.flops_per_iteration < 1.2 * finest
+    finest = 6 * off_diagonal + 19 * rows
+    assert finest + (4 * off_diagonal + 6 * rows) / 8 < cycle.flops_per_iteration < 1.2 * finest

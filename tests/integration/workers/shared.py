@@ -43,7 +43,7 @@ def await_file(path: Path) -> str:
     return path.read_text()
 
 
-def tell_pid(path: Path) -> None:
+def write_pid(path: Path) -> None:
     """For tasks: this process's number, to whoever waits for the file."""
     new = path.with_suffix(".new")
     new.write_text(str(os.getpid()))

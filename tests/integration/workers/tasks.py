@@ -8,7 +8,7 @@ import signal
 import time
 from typing import Any
 
-from .shared import tell_pid
+from .shared import write_pid
 
 
 def die(how: object) -> object:
@@ -61,6 +61,6 @@ def work(how: object) -> object:
 def sleeps(path: Any) -> Any:
     """Long, but for a path of None; once it begins there is a file."""
     if path is not None:
-        tell_pid(path)
+        write_pid(path)
         time.sleep(300)
     return path

@@ -21,7 +21,7 @@ from flowos.model import LaunchFailed
 from flowos.plan import compile_flow
 from tests.waiting import PATIENCE_SECONDS
 
-from .shared import await_file, descendants, gone, one, same, task, tell_pid
+from .shared import await_file, descendants, gone, one, same, task, write_pid
 from .tasks import die, dies, raises
 
 
@@ -55,7 +55,7 @@ def test_a_worker_killed_from_outside_fails_the_run_at_once(tmp_path: Path) -> N
     said = tmp_path / "pid"
 
     def says_its_pid_and_sleeps(_: object) -> None:
-        tell_pid(said)
+        write_pid(said)
         time.sleep(300)
 
     killed: list[float] = []

@@ -12,7 +12,7 @@ import pytest
 import flowos as fo
 from tests.waiting import PATIENCE_SECONDS, comes
 
-from .shared import await_file, descendants, gone, tell_pid
+from .shared import await_file, descendants, gone, write_pid
 from .tasks import LONG_SECONDS, work
 
 
@@ -88,7 +88,7 @@ def test_another_run_of_the_slice_goes_on(tmp_path: Path) -> None:
 
     def waits(how: Any) -> Any:
         if how == "waits":
-            tell_pid(begun)
+            write_pid(begun)
             while not end.exists():
                 time.sleep(0.01)
             return os.getpid()

@@ -33,8 +33,8 @@ def test_the_manifest_for_the_architecture_is_chosen() -> None:
 
 def test_signatures_beside_an_image_are_passed_over() -> None:
     noted = {"vnd.docker.reference.type": "attestation-manifest"}
-    beside = described(B, annotations=noted)
-    assert oci.chosen(index(beside, described(A), UNKNOWN), "amd64").digest == A
+    attested = described(B, annotations=noted)
+    assert oci.chosen(index(attested, described(A), UNKNOWN), "amd64").digest == A
 
 
 @pytest.mark.parametrize(

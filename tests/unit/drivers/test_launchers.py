@@ -243,7 +243,7 @@ def test_srun_guards_its_ranks_as_the_mpirun_of_their_mpi_does() -> None:
 
 def test_ranks_in_an_image_ask_for_no_file_that_only_the_node_has() -> None:
     names = Srun().env_forwarded
-    assert Srun(tells_gpus=False).env_forwarded == tuple(n for n in names if n[:4] != "CUDA")
+    assert Srun(forwards_gpus=False).env_forwarded == tuple(n for n in names if n[:4] != "CUDA")
     inside = Srun(mpi="openmpi", in_image=True).guards
     assert inside == (*Srun(mpi="openmpi").guards, ("PMIX_MCA_gds", "hash"))
     assert Srun(mpi="mpich", in_image=True).guards == Srun(mpi="mpich").guards

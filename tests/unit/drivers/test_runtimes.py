@@ -157,7 +157,7 @@ def test_a_runtime_has_no_trait_that_it_does_not_state_but_read_only_binds() -> 
         ("binds_read_only", ["apptainer", "bare", "bwrap", "podman", "qemu"]),
         ("own_terminal", ["podman", "qemu"]),
         ("accelerator", ["qemu"]),
-        ("streams_beside", ["podman"]),
+        ("extra_streams", ["podman"]),
         ("has_helpers", ["apptainer", "podman"]),
     ],
 )

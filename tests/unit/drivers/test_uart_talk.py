@@ -2,6 +2,7 @@
 
 from binascii import crc_hqx
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,6 @@ from flowos.drivers.hdl.uart_talk import (
     DATA,
     END,
     FAULT,
-    HOLDS_BYTES,
     LAST,
     RESET,
     TAKEN,
@@ -27,7 +27,8 @@ WORDS = fo.array(fo.uint16, ("n",))
 TAKES, GIVES = streams_of(
     "f", native_ports("f", {"a": WORDS}, {"b": WORDS}), {"s": "a"}, {"m": "b"}
 )
-DESIGN = HdlDesign(files=(("", "module f;"),), top="f", takes=TAKES, gives=GIVES)
+DESIGN = HdlDesign(files=(("", "module f;"),), top="f", takes=TAKES, gives=GIVES, baud=1)
+HOLDS_BYTES = 1024
 HELLO = bytes([1, 2, 2, 10]) + design_number(DESIGN).to_bytes(4, "little")
 
 
@@ -123,6 +124,13 @@ def test_what_goes_wrong_is_said(frames: bytes, said: str) -> None:
 def test_a_board_with_another_module_is_refused(hello: bytes, said: str) -> None:
     with pytest.raises(DeviceError, match=said):
         talk().received(frame(hello, RESET))
+
+
+def test_only_a_serial_line_has_a_lower_baud() -> None:
+    one = UartTalk("/dev/x", replace(DESIGN, baud=0), b"abcd", 4)
+    one.received(frame(HELLO, RESET))
+    with pytest.raises(DeviceError, match=r"it received a damaged frame \(CRC\)$"):
+        one.received(frame(b"\1", FAULT))
 
 
 def test_a_board_need_not_say_which_module_it_has() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 import flowos as fo
-from flowos.drivers.hdl import boards, verilator
-from flowos.drivers.hdl.module_face import Face, FaceMisfit, ModulePorts, face_of
+from flowos.drivers.hdl import boards, tops, verilator
+from flowos.drivers.hdl.module_face import Face, FaceMismatch, ModulePorts, face_of
 from flowos.drivers.hdl.sources import folder_links, named_in, placed_text, source_names, with_paths
 from flowos.model import (
     STREAM_DTYPES,
@@ -67,7 +67,7 @@ def test_a_module_without_the_ports_of_the_streams_is_refused(
     changed: dict[str, Any], said: str
 ) -> None:
     ports = {name: port for name, port in {**FACE, **changed}.items() if port}
-    with pytest.raises(FaceMisfit) as caught:
+    with pytest.raises(FaceMismatch) as caught:
         face_of(ports, DESIGN)
     assert said in str(caught.value)
 
@@ -159,17 +159,32 @@ def one_each(top: str = "f") -> HdlDesign:
 
 
 def test_a_board_has_the_module_behind_the_bridge() -> None:
-    text = boards.board_top(one_each(), Face(clock="clk", reset="rst", reset_level=1), 12)
+    text = tops.board_top(one_each(), Face(clock="clk", reset="rst", reset_level=1), 12)
     assert ".DIVISOR(12), .IN_BYTES(9)," in text
     assert ".OUT_BYTES(8), .DESIGN(32'd" in text
     assert "f module_(.s_tdata(s_tdata)," in text
     assert ".clk(clk), .rst(reset));" in text
-    assert ".aresetn(!reset)" in boards.board_top(
+    assert ".aresetn(!reset)" in tops.board_top(
         one_each(), Face(clock="aclk", reset="aresetn", reset_level=0), 12
     )
-    without = boards.board_top(one_each(), Face(clock="aclk", reset="", reset_level=0), 12)
+    without = tops.board_top(one_each(), Face(clock="aclk", reset="", reset_level=0), 12)
     assert "reset" not in without.partition("module_(")[2]
     assert boards.pins(boards.BOARDS["icestick"]) == "set_io clk 21\nset_io rx 9\nset_io tx 8\n"
+
+
+@pytest.mark.parametrize(
+    ("link", "words"),
+    [
+        ("xdma", "flowos_xdma_bridge #(.BYTES(BYTES), .IN_BYTES(9),"),
+        ("ftdi", "flowos_ftdi_bridge #(.IN_BYTES(9),"),
+    ],
+)
+def test_what_has_no_bitstream_of_ours_has_a_module_for_its_tools(link: str, words: str) -> None:
+    text = tops.top_of(link, one_each(), Face(clock="clk", reset="resetn", reset_level=0))
+    assert text.startswith(f"module {tops.OF_LINKS[link]}")
+    assert words in text
+    assert "f module_(.s_tdata(s_tdata)," in text
+    assert ".clk(clk), .resetn(!reset));" in text
 
 
 def test_yosys_and_nextpnr_are_called_and_understood() -> None:

@@ -47,7 +47,7 @@ def test_what_is_granted_is_waited_for_and_given_back() -> None:
 
     def give_back() -> None:
         ledger.release(first)
-        ledger.tell()
+        ledger.wake_askers()
 
     threading.Timer(0.02, give_back).start()
     with granted(ledger, ALONE, never) as grant:

@@ -11,16 +11,17 @@ NONE = {"fetch": 0.0, "decode": 0.0, "cache_write": 0.0, "hand_over": 0.0, CONSU
 
 
 def test_the_stage_that_was_waited_for_longest_binds() -> None:
-    assert binding({**NONE, "fetch": 6.0, "decode": 1.0, CONSUMER: 1.0}) == Binding("fetch", 0.75)
+    found = binding({**NONE, "fetch": 6.0, "decode": 1.0, CONSUMER: 1.0})
+    assert found == Binding("fetch", 0.75, 0.125)
 
 
 def test_it_binds_also_where_the_consumer_is_at_work_for_most_of_the_time() -> None:
     found = binding({**NONE, "fetch": 1.0, "decode": 2.0, CONSUMER: 5.0})
-    assert found == Binding("decode", 0.25)
+    assert found == Binding("decode", 0.25, 0.625)
 
 
 def test_a_consumer_that_hardly_waits_binds() -> None:
-    assert binding({**NONE, "fetch": 0.25, CONSUMER: 7.75}) == Binding(CONSUMER, 0.96875)
+    assert binding({**NONE, "fetch": 0.25, CONSUMER: 7.75}) == Binding(CONSUMER, 0.96875, 0.96875)
 
 
 def test_what_was_before_does_not_count() -> None:
@@ -33,7 +34,9 @@ def test_what_was_before_does_not_count() -> None:
 
 
 def test_it_says_so_in_words() -> None:
-    assert str(Binding("cache_write", 0.834)) == "cache write binds, 83%"
+    assert str(Binding("cache_write", 0.834, 0.1)) == "cache write binds, 83%"
+    assert str(Binding("decode", 0.08, 0.9)) == "decode binds, 8%; consumer 90%"
+    assert str(Binding(CONSUMER, 0.96, 0.96)) == "consumer binds, 96%"
 
 
 def test_reads_are_waited_for_where_a_thread_has_nothing_to_do() -> None:

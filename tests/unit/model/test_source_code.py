@@ -107,6 +107,7 @@ def test_names_of_headers_are_found() -> None:
     assert included_names("#include<f.cuh>\n#include <g.cuh\n") == ["f.cuh"]
     other = """#define H "w.h"\n#include H\n  INCLUDE 'w.inc'\nsource(file = "w.R")\n"""
     assert included_names(other) == ["w.h", "w.inc", "w.R"]
+    assert included_names('include("w.jl"); include(joinpath("a", "b"))') == ["w.jl"]
 
 
 def test_a_function_under_another_name_is_found() -> None:
@@ -123,6 +124,9 @@ def test_code_is_no_path() -> None:
     assert is_source_text("f = function(x) x", "r")
     assert not is_source_text("f <- g", "c")
     assert not is_source_text("fit.R", "r")
+    assert is_source_text("f(x) = 2x", "julia")
+    assert not is_source_text("fit.jl", "julia")
+    assert code("", "julia").name == "source.jl"
 
 
 def test_words_are_counted_for_people() -> None:

@@ -47,7 +47,7 @@ def test_it_says_so_too_where_no_number_of_rounds_decides() -> None:
 
 
 def test_where_time_was_out_before_it_names_the_persons_own_command() -> None:
-    early = replace(OPEN, probe="overall", rounds=8, low=0.94, high=0.995, ratio=0.967)
+    early = replace(OPEN, probe="geomean", rounds=8, low=0.94, high=0.995, ratio=0.967)
     decided = replace(OPEN, answer="equal", why="")
     (found, other) = with_end(BETWEEN, [early, decided])
     assert other == decided

@@ -147,8 +147,8 @@ def test_a_number_is_judged_by_the_factor_between(
 ) -> None:
     found = check(baseline(number(m)), at(m, m.median * factor))
     assert answers(found) == [answer]
-    overall = {"worse": "worse", "cannot judge": "cannot judge"}
-    assert found.answer == overall.get(answer, "equal or better")
+    end_of = {"worse": "worse", "cannot judge": "cannot judge"}
+    assert found.answer == end_of.get(answer, "equal or better")
 
 
 def test_its_limits_are_those_between_which_it_passes() -> None:

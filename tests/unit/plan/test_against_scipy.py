@@ -15,7 +15,7 @@ from flowos.plan import (
     Numbers,
     SimulatedMachine,
     by_probe,
-    rounds_to_tell,
+    rounds_to_decide,
     side_by_side,
     summarize,
     wilson,
@@ -264,7 +264,7 @@ def test_as_many_rounds_tell_as_narrow_the_interval_to_what_is_to_be_told(
         rounds=8,
         answer="inconclusive",
     )
-    assert rounds_to_tell(seen) == (rounds if rounds <= 400 else None)
+    assert rounds_to_decide(seen) == (rounds if rounds <= 400 else None)
 
 
 @pytest.mark.parametrize("freedom", [0, 1, 4])

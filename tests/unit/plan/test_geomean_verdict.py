@@ -47,7 +47,7 @@ def verdict(samples: Sequence[Sample], margin: float = 0.03) -> Verdict:
 def test_the_ratio_is_the_geometric_mean_over_the_cases() -> None:
     found = verdict(seen([0.5, 1.0, 0.5 * 0.9**3], 4))
     assert found.ratio == pytest.approx((0.25 * 0.9**3) ** (1 / 3))
-    assert (found.probe, found.metric, found.rest) == ("overall", "p", ())
+    assert (found.probe, found.metric, found.rest) == ("geomean", "p", ())
     assert (found.answer, found.rounds) == ("slower", 4)
     assert found.why == "geometric mean of 3 of 3 cases"
 

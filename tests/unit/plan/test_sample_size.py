@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from flowos.model import Case, Sample, Verdict
-from flowos.plan import compare, rounds_to_tell
+from flowos.plan import compare, rounds_to_decide
 
 A, B = (Case("p", (("with", level),)) for level in "ab")
 
@@ -30,8 +30,8 @@ def test_the_rounds_foretold_tell_in_most_trials(ratio: float, spread: float) ->
     open_ones = [
         v for s in range(60) if (v := compared(ratio, spread, 6, s)).answer == "inconclusive"
     ]
-    foretold = sorted(rounds_to_tell(v) or math.inf for v in open_ones)
-    middle = foretold[len(foretold) // 2]
+    needed = sorted(rounds_to_decide(v) or math.inf for v in open_ones)
+    middle = needed[len(needed) // 2]
     assert 6 < middle < 400
     told = [compared(ratio, spread, round(1.5 * middle), 100 + s).answer for s in range(60)]
     assert sum(answer != "inconclusive" for answer in told) >= 30
@@ -41,21 +41,21 @@ def test_what_is_told_or_was_never_interleaved_or_is_out_of_reach_needs_no_round
     open_one = replace(
         compared(0.5, 0.0, 4, 0), ratio=0.99, low=0.8, high=1.2, answer="inconclusive"
     )
-    assert rounds_to_tell(compared(0.5, 0.0, 4, 0)) is None
-    assert rounds_to_tell(replace(open_one, rounds=0)) is None
-    assert rounds_to_tell(replace(open_one, ratio=0.985, low=0.3, high=3.2)) is None
-    assert rounds_to_tell(open_one) is not None
+    assert rounds_to_decide(compared(0.5, 0.0, 4, 0)) is None
+    assert rounds_to_decide(replace(open_one, rounds=0)) is None
+    assert rounds_to_decide(replace(open_one, ratio=0.985, low=0.3, high=3.2)) is None
+    assert rounds_to_decide(open_one) is not None
 
 
 def test_too_few_rounds_need_the_least_number() -> None:
-    assert rounds_to_tell(compared(0.9, 0.1, 2, 1)) == 4
+    assert rounds_to_decide(compared(0.9, 0.1, 2, 1)) == 4
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 2.0), (0.5, math.inf), (0.0, math.inf)])
 def test_an_interval_without_an_end_needs_the_least_number(low: float, high: float) -> None:
-    assert rounds_to_tell(replace(compared(0.9, 0.1, 2, 1), low=low, high=high)) == 4
+    assert rounds_to_decide(replace(compared(0.9, 0.1, 2, 1), low=low, high=high)) == 4
 
 
 def test_what_a_narrow_interval_leaves_open_needs_a_round_more() -> None:
     narrow = replace(compared(1.0, 0.0, 8, 1), low=0.999, high=1.001, answer="inconclusive")
-    assert rounds_to_tell(replace(narrow, needed=0)) == 9
+    assert rounds_to_decide(replace(narrow, needed=0)) == 9

@@ -62,7 +62,7 @@ def test_a_setting_that_is_worth_something_is_told_with_its_command(
 ) -> None:
     (one,) = found(changed(axis, level, 0.5))
     assert says in one.do
-    assert one.worth == 2.0
+    assert one.gain == 2.0
     assert f"compared with {axis} {level}" in one.why
     assert one.trusted
 
@@ -77,15 +77,15 @@ def test_what_is_not_slower_or_not_usual_is_no_advice() -> None:
 
 def test_the_worst_placement_stands_for_both_of_its_axes() -> None:
     (one,) = found(changed("places", "sockets", 0.8), changed("bind", "close", 0.5))
-    assert one.worth == 2.0
+    assert one.gain == 2.0
     (doubted,) = found(replace(changed("stores", "plain", 0.5), disturbed=3))
     assert not doubted.trusted
 
 
 def test_the_greatest_gain_is_first_and_one_deed_is_told_once() -> None:
-    one = Advice(do="`export A=1`", worth=2.0, why="blis")
-    more = (replace(one, worth=5.7, why="blis-pthread"), Advice(do="b", worth=3.0, why="b"))
-    assert [(a.do, a.worth, a.why) for a in merged_advice((one, *more))] == [
+    one = Advice(do="`export A=1`", gain=2.0, why="blis")
+    more = (replace(one, gain=5.7, why="blis-pthread"), Advice(do="b", gain=3.0, why="b"))
+    assert [(a.do, a.gain, a.why) for a in merged_advice((one, *more))] == [
         ("`export A=1`", 5.7, "blis-pthread; and 1 more alike"),
         ("b", 3.0, "b"),
     ]

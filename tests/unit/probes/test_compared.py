@@ -228,8 +228,8 @@ def test_each_environment_is_judged_beside_the_first_with_the_margin_of_its_prob
     ]
     verdicts = verdicts_between([Entered(label="a"), Entered(label="b")], seen)
     assert [(v.probe, v.metric, v.other, v.answer) for v in verdicts] == [
-        ("overall", "stream", "b", "slower"),
-        ("overall", "fio", "b", "equal"),
+        ("geomean", "stream", "b", "slower"),
+        ("geomean", "fio", "b", "equal"),
         ("stream", "triad", "b", "slower"),
         ("fio", "iops", "b", "equal"),
         ("fio", "iops", "b", "equal"),

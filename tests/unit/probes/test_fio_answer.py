@@ -75,7 +75,7 @@ def refusal(case: Case, outcome: Outcome) -> Unmeasured:
 
 
 def suspicion(reading: Reading) -> str:
-    return dict(reading.notes).get("suspect", "")
+    return dict(reading.notes).get("suspicious", "")
 
 
 # --- answers ---------------------------------------------------------------------------------

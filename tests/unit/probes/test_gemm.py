@@ -233,7 +233,7 @@ def test_a_slow_default_is_named_with_the_remedy() -> None:
     default = measured(DEFAULT, 114e9, kernel="Haswell")
     (finding,) = slow_defaults((default, SKYLAKEX))
     assert finding.do == "`export OPENBLAS_CORETYPE=SkylakeX`"
-    assert finding.worth == pytest.approx(SKYLAKEX.best / 114e9)
+    assert finding.gain == pytest.approx(SKYLAKEX.best / 114e9)
     assert finding.trusted
     assert finding.why == (
         "openblas chose its Haswell kernels: at best 114 Gflop/s (f64, n 2048, 2 cores), where its"
@@ -279,7 +279,7 @@ def test_a_default_is_slow_below_four_fifths_of_the_best_that_was_forced(
     default = measured(DEFAULT, share * 100e9, n="1000", kernel="Haswell")
     for forced in ((best, other), (other, best)):
         found = slow_defaults((default, *forced))
-        assert [each.worth for each in found] == ([pytest.approx(1 / share)] if slow else [])
+        assert [each.gain for each in found] == ([pytest.approx(1 / share)] if slow else [])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from flowos.model import Case, Measurement, Sample
 from flowos.probes._base import Headline
 from flowos.probes._headlines import best_of, headlines_of
 from flowos.probes._tables import PROBES
-from flowos.probes._tuning_gain import worth
+from flowos.probes._tuning_gain import tuning_gain
 
 
 def measured(metric: str, unit: str, value: float, **levels: str) -> Measurement:
@@ -47,7 +47,7 @@ def test_the_headline_is_the_case_that_the_best_setting_names_and_not_the_highes
     plain = measured("triad", "byte/s", 142.0, stores="plain")
     both = [turn(m, n, rate) for n in (0, 1) for m, rate in ((nt, 100.0), (plain, 95.0))]
     samples = [*both, *(turn(plain, n, 142.0) for n in (2, 3, 4))]
-    found = worth(samples, "triad")
+    found = tuning_gain(samples, "triad")
     assert found is not None
     assert found.best == nt.case
     assert best_of(Headline("", "triad"), [plain, nt], samples) is nt

@@ -274,7 +274,7 @@ def test_the_sizes_are_levels_of_the_readings() -> None:
 def test_ranks_that_were_not_bound_are_noted() -> None:
     readings = read(answered("0* 1*"))
     assert isinstance(readings, tuple)
-    assert dict(readings[0].notes)["suspect"] == "the ranks were not bound to a core each"
+    assert dict(readings[0].notes)["suspicious"] == "the ranks were not bound to a core each"
 
 
 def test_the_programs_own_complaint_is_found_below_the_starters_words() -> None:

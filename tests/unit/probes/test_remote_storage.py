@@ -126,7 +126,7 @@ def test_where_the_page_cache_answers_both_sides_are_marked() -> None:
     for case in found[:2]:
         readings = PROBE.read(case, recorded("sequential-read", 0))
         assert not isinstance(readings, Unmeasured)
-        assert all("page cache" in dict(reading.notes)["suspect"] for reading in readings)
+        assert all("page cache" in dict(reading.notes)["suspicious"] for reading in readings)
 
 
 def measured(case: Case, metric: str = "iops", median: float = 1e4) -> Measurement:

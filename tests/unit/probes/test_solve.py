@@ -163,10 +163,10 @@ def test_for_nodes_it_is_not_compiled_for_the_processor_of_this_machine(here: No
 def test_each_node_has_cpus_of_the_same_numbers(here: Node) -> None:
     case = over_nodes(here(1, 4))[2]
     assert case.level("cores") == "16"
-    for cpus, suspects in (("4", False), ("3", True)):
+    for cpus, is_suspicious in (("4", False), ("3", True)):
         readings = PROBE.read(case, answer(cpus=cpus))
         assert not isinstance(readings, Unmeasured)
-        assert ("suspect" in dict(readings[0].notes)) == suspects
+        assert ("suspicious" in dict(readings[0].notes)) == is_suspicious
 
 
 def test_normal_fits_a_minute_and_a_half_on_two_cores_in_two_turns(here: Node) -> None:
@@ -270,13 +270,13 @@ def test_the_solver_is_called_what_it_is() -> None:
 def test_a_good_answer_is_read_without_doubts(here: Node) -> None:
     readings = PROBE.read(cases(here())[1], answer())
     assert not isinstance(readings, Unmeasured)
-    assert "suspect" not in dict(readings[0].notes)
+    assert "suspicious" not in dict(readings[0].notes)
 
 
 def test_threads_that_shared_a_cpu_are_noted(here: Node) -> None:
     readings = PROBE.read(cases(here())[1], answer(cpus="1"))
     assert not isinstance(readings, Unmeasured)
-    assert dict(readings[0].notes)["suspect"] == "2 threads were seen on 1 cpus"
+    assert dict(readings[0].notes)["suspicious"] == "2 threads were seen on 1 cpus"
 
 
 def test_the_programs_own_complaint_is_found_below_the_starters_words(here: Node) -> None:

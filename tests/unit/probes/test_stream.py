@@ -16,7 +16,7 @@ from flowos.model import (
     Unmeasured,
 )
 from flowos.probes._arrays import elements_for, last_cache_bytes
-from flowos.probes._suspicious import suspected
+from flowos.probes._suspicious import with_suspicion
 from flowos.probes.stream import Stream, merged, stacks_of, thread_counts
 
 MIB = 1 << 20
@@ -271,14 +271,14 @@ def test_a_good_answer_is_read_without_doubts() -> None:
     readings = PROBE.read(cases(node())[0], answer())
     assert not isinstance(readings, Unmeasured)
     assert readings[0].values == (5e10,)
-    assert "suspect" not in dict(readings[0].notes)
+    assert "suspicious" not in dict(readings[0].notes)
 
 
 def test_threads_that_shared_a_cpu_and_small_arrays_are_noted() -> None:
     tight = replace(node(), memory_limit_bytes=600 * MIB)
     readings = PROBE.read(cases(tight)[0], answer(cpus="1"))
     assert not isinstance(readings, Unmeasured)
-    assert dict(readings[0].notes)["suspect"] == (
+    assert dict(readings[0].notes)["suspicious"] == (
         "memory allows arrays of only 3.1 times the last-level caches, not 4; "
         "2 threads were seen on 1 cpus"
     )
@@ -287,8 +287,8 @@ def test_threads_that_shared_a_cpu_and_small_arrays_are_noted() -> None:
 def test_a_reason_already_noted_is_kept_and_not_said_twice() -> None:
     readings = PROBE.read(cases(node())[0], answer())
     assert not isinstance(readings, Unmeasured)
-    twice = suspected(suspected(readings, ["a"]), ["b", "", "a"])
-    assert dict(twice[0].notes)["suspect"] == "a; b"
+    twice = with_suspicion(with_suspicion(readings, ["a"]), ["b", "", "a"])
+    assert dict(twice[0].notes)["suspicious"] == "a; b"
 
 
 def test_a_program_that_found_its_answer_wrong_gives_no_number() -> None:

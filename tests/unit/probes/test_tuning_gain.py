@@ -6,7 +6,7 @@ import pytest
 
 from flowos.model import Answer, Case, MachineState, Sample
 from flowos.plan import compare
-from flowos.probes._tuning_gain import TuningGain, _alike, in_words, worth
+from flowos.probes._tuning_gain import TuningGain, _alike, in_words, tuning_gain
 
 AXES = ("compiler", "flags", "stores")
 
@@ -41,7 +41,7 @@ FACTORIAL = {
 
 
 def test_the_best_setting_is_found_and_each_of_its_settings_has_its_worth() -> None:
-    found = worth(sweep(FACTORIAL), "triad")
+    found = tuning_gain(sweep(FACTORIAL), "triad")
     assert found is not None
     assert found.best == case("clang", "O3", "nt")
     ratios = {(v.axis, v.other): round(v.ratio, 2) for v in found.settings}
@@ -54,7 +54,7 @@ def test_the_best_setting_is_found_and_each_of_its_settings_has_its_worth() -> N
 
 
 def test_a_case_that_cannot_be_told_from_the_best_is_named_beside_it() -> None:
-    found = worth(sweep(FACTORIAL), "triad")
+    found = tuning_gain(sweep(FACTORIAL), "triad")
     assert found is not None
     assert found.contenders == (case("gcc", "O3", "nt"),)
     assert "no measurable difference from it: stream compiler=gcc flags=O3 stores=nt" in in_words(
@@ -68,7 +68,7 @@ def test_a_case_that_cannot_be_told_from_the_best_is_named_beside_it() -> None:
 
 def test_flags_of_its_own_let_a_compilers_best_case_stand_for_it() -> None:
     rates = {**FACTORIAL, ("nvc", "fast", "nt"): 45e9, ("nvc", "fast", "plain"): 30e9}
-    found = worth(sweep(rates), "triad")
+    found = tuning_gain(sweep(rates), "triad")
     assert found is not None
     nvc = next(v for v in found.settings if v.other == "nvc")
     assert nvc.rest == (("flags", "fast"), ("stores", "nt"))
@@ -82,7 +82,7 @@ def test_a_setting_measured_elsewhere_only_says_where() -> None:
         ("gcc", "O3", "plain"): 40e9,
         ("clang", "O3", "plain"): 44e9,
     }
-    found = worth(sweep(rates), "triad")
+    found = tuning_gain(sweep(rates), "triad")
     assert found is not None
     clang = next(v for v in found.settings if v.other == "clang")
     assert (clang.base, clang.rest) == ("gcc", (("flags", "O3"), ("stores", "plain")))
@@ -103,13 +103,13 @@ def test_a_setting_measured_elsewhere_only_says_where() -> None:
 def test_a_rival_is_faster_or_within_the_margin(
     low: float, high: float, answer: Answer, contender: bool
 ) -> None:
-    verdict = worth_of_two().settings[0]
+    verdict = gain_of_two().settings[0]
     found = replace(verdict, low=low, high=high, margin=0.25, answer=answer)
     assert _alike(found) is contender
 
 
-def worth_of_two() -> TuningGain:
-    found = worth(sweep({("gcc", "O3", "nt"): 60e9, ("clang", "O3", "nt"): 50e9}), "triad")
+def gain_of_two() -> TuningGain:
+    found = tuning_gain(sweep({("gcc", "O3", "nt"): 60e9, ("clang", "O3", "nt"): 50e9}), "triad")
     assert found is not None
     return found
 
@@ -118,7 +118,7 @@ def test_a_sweep_is_looked_at_once() -> None:
     """So that its intervals have the whole error, not a part for each look."""
     rates = {("gcc", "O3", "nt"): 60e9, ("clang", "O3", "nt"): 50e9, ("icx", "O2", "nt"): 55e9}
     samples = [replace(s, values=(s.values[0] * (1 + 0.01 * (s.round % 3)),)) for s in sweep(rates)]
-    found = worth(samples, "triad")
+    found = tuning_gain(samples, "triad")
     assert found is not None
     expected = {
         v.other: (v.low, v.high)
@@ -137,15 +137,15 @@ def by_compiler(samples: list[Sample]) -> list[Sample]:
 
 def test_what_is_not_above_0_is_no_rate_and_small_rates_are() -> None:
     good = [one(name, n, rate) for n in (0, 1) for name, rate in (("gcc", 0.5), ("clang", 0.4))]
-    found = worth([*good, one("clang", 2, 0.0), one("icx", 2, -1.0)], "triad")
+    found = tuning_gain([*good, one("clang", 2, 0.0), one("icx", 2, -1.0)], "triad")
     assert found is not None
     assert found.best == case("gcc", "O3", "nt")
     assert [v.other for v in found.settings] == ["clang"]
-    assert worth([one("gcc", 0, 0.0)], "triad") is None
+    assert tuning_gain([one("gcc", 0, 0.0)], "triad") is None
 
 
 def test_too_few_rounds_give_a_ratio_but_no_claim() -> None:
-    found = worth(sweep(FACTORIAL, rounds=1), "triad")
+    found = tuning_gain(sweep(FACTORIAL, rounds=1), "triad")
     assert found is not None
     assert {v.answer for v in found.settings} == {"inconclusive"}
     assert {(v.low, v.high) for v in found.settings} == {(0.0, math.inf)}
@@ -153,7 +153,7 @@ def test_too_few_rounds_give_a_ratio_but_no_claim() -> None:
 
 
 def test_one_case_alone_is_the_best_and_no_setting_has_a_worth() -> None:
-    found = worth(sweep({("gcc", "O3", "nt"): 60e9}), "triad")
+    found = tuning_gain(sweep({("gcc", "O3", "nt"): 60e9}), "triad")
     assert found is not None
     assert (found.settings, found.contenders) == ((), ())
     assert in_words(found, "90.1 GB/s") == (
@@ -176,7 +176,7 @@ def one(name: str, number: int, rate: float, state: MachineState = MachineState(
 def test_a_fast_minute_does_not_make_the_cases_of_that_minute_the_best() -> None:
     both = [one(name, n, rate) for n in (0, 1) for name, rate in (("gcc", 100), ("clang", 95))]
     repeated_when_fast = [one("clang", n, 142) for n in (2, 3, 4)]
-    found = worth(both + repeated_when_fast, "triad")
+    found = tuning_gain(both + repeated_when_fast, "triad")
     assert found is not None
     assert found.best == case("gcc", "O3", "nt")
 
@@ -186,16 +186,16 @@ def test_disturbed_samples_do_not_choose_the_best_while_calm_ones_hold_every_cas
     calm = [one("gcc", 0, 100), one("clang", 0, 95)]
     disturbed = [one("gcc", n, 50, stolen) for n in (1, 2)]
     disturbed += [one("clang", n, 90, stolen) for n in (1, 2)]
-    found = worth(calm + disturbed, "triad")
+    found = tuning_gain(calm + disturbed, "triad")
     assert found is not None
     assert found.best == case("gcc", "O3", "nt")
-    all_disturbed = worth(disturbed, "triad")
+    all_disturbed = tuning_gain(disturbed, "triad")
     assert all_disturbed is not None
     assert all_disturbed.best == case("clang", "O3", "nt")
 
 
 def test_other_metrics_do_not_count() -> None:
-    assert worth(sweep(FACTORIAL), "copy") is None
+    assert tuning_gain(sweep(FACTORIAL), "copy") is None
 
 
 def _rest(best: Case, axis: str) -> tuple[tuple[str, str], ...]:

@@ -6,8 +6,8 @@ from dataclasses import replace
 from flowos.model import Advice
 from flowos.report import Report, html, json, markdown, text
 
-BLIS = Advice(do="`export BLIS_ARCH_TYPE=skx`", worth=5.7, why="blis chose its generic kernels")
-PAGES = Advice(do="huge pages", worth=1.07, why="STREAM triad", trusted=False)
+BLIS = Advice(do="`export BLIS_ARCH_TYPE=skx`", gain=5.7, why="blis chose its generic kernels")
+PAGES = Advice(do="huge pages", gain=1.07, why="STREAM triad", trusted=False)
 
 
 def test_what_to_do_stands_before_all_numbers_in_every_format(small: Report) -> None:
@@ -22,7 +22,7 @@ def test_what_to_do_stands_before_all_numbers_in_every_format(small: Report) -> 
         assert rendered.index("huge pages") < rendered.index(numbers)
         assert "x1.07" in rendered
         assert "STREAM triad (measured while the machine was disturbed)" in rendered
-    assert text_of.loads(json(report))["report"]["advice"][0]["worth"] == 5.7
+    assert text_of.loads(json(report))["report"]["advice"][0]["gain"] == 5.7
 
 
 def test_nothing_to_do_is_said_in_one_line_and_what_was_not_looked_for_not_at_all(

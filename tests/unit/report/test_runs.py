@@ -15,7 +15,7 @@ SLOWER = replace(MEET, ratio=0.7, low=0.6, high=0.8, metric="copy", answer="slow
 FASTER = replace(MEET, probe="clock", metric="clock", ratio=2.0, low=1.9, high=2.1, rest=())
 WILD = replace(MEET, probe="fio", ratio=34433.585, low=34085.969, high=42812.829, metric="rate")
 MARKED = replace(FASTER, answer="inconclusive", marks=("one: disturbed",), why="not to be trusted")
-PROBE = replace(MEET, probe="overall", metric="stream", rest=(), margin=0.05, why="1 slower of 2")
+PROBE = replace(MEET, probe="geomean", metric="stream", rest=(), margin=0.05, why="1 slower of 2")
 OPEN = replace(
     PROBE,
     metric="clock",

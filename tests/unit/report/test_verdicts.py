@@ -100,9 +100,9 @@ def test_the_first_line_sums_up() -> None:
 
 
 def test_the_overall_verdict_on_a_single_case_is_no_comparison_of_its_own() -> None:
-    overall = replace(EQUAL, probe="overall", metric="stream", rest=())
+    geomean = replace(EQUAL, probe="geomean", metric="stream", rest=())
     for alone, count in (((EQUAL,), "1 comparison: "), ((EQUAL, EQUAL), "3 comparisons: ")):
-        assert verdicts_text((overall, *alone)).startswith(count)
+        assert verdicts_text((geomean, *alone)).startswith(count)
 
 
 def test_what_is_trusted_and_what_was_disturbed_are_explained_in_one_line(small: Report) -> None:

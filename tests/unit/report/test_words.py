@@ -7,13 +7,13 @@ import pytest
 from flowos.model import Advice, Case, Measurement, Trust, Verdict
 from flowos.report import HeadlineNumber, Report, html, markdown, text
 from flowos.report._words import (
+    gain_of,
     label_of,
     ratio_text,
     remedy_of,
     share_text,
     spans_of,
     untrusted_of,
-    worth_of,
 )
 from flowos.report._wrap import wrapped
 
@@ -89,9 +89,9 @@ def test_a_ratio_has_three_decimals_below_ten(ratio: float, shown: str) -> None:
     assert ratio_text(known) == f"{shown} ({shown} to {shown})"
 
 
-@pytest.mark.parametrize(("worth", "shown"), [(1.05, "x1.05"), (2.0, "x2.00"), (57.31, "x57.3")])
-def test_a_worth_has_three_digits(worth: float, shown: str) -> None:
-    assert worth_of(Advice(do="x", worth=worth, why="y")) == shown
+@pytest.mark.parametrize(("gain", "shown"), [(1.05, "x1.05"), (2.0, "x2.00"), (57.31, "x57.3")])
+def test_a_worth_has_three_digits(gain: float, shown: str) -> None:
+    assert gain_of(Advice(do="x", gain=gain, why="y")) == shown
 
 
 def test_a_ceiling_has_no_measured_ceiling_and_a_number_without_one_an_unknown_one() -> None:

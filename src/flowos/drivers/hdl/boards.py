@@ -5,9 +5,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from flowos.drivers.hdl.module_face import Face, ModulePorts
+from flowos.drivers.hdl.module_face import ModulePorts
 from flowos.drivers.hdl.sources import named_in, no_top, with_paths
-from flowos.drivers.hdl.uart_talk import design_number
+from flowos.drivers.hdl.tops import BOARD
 from flowos.model import Argv, HdlDesign, WiringError, brief_repr, counted
 
 PACKAGES = {"yosys": "yosys", "nextpnr-ice40": "nextpnr-ice40", "icepack": "fpga-icestorm"}
@@ -17,8 +17,6 @@ TOOLS = {
     "ecp5": ("yosys", "nextpnr-ecp5", "ecppack"),
 }
 """Of each family: they synthesize, place and route, and pack. Debian has none of ECP5."""
-TOP = "flowos_board"
-_SIGNALS = ("tdata", "tvalid", "tready", "tlast")
 _MIN_DIVISOR, _MAX_ERROR = 4, 0.02
 _MAX_BITS = 8 * 255
 _NO_FILE = re.compile(r"Can(?:not|'t| not) open (?:include )?file [`']([^`']*)[`']")
@@ -67,17 +65,17 @@ def check_board(where: str, name: object, baud: object) -> None:
         raise WiringError(f"{where}: board {name!r} has {error}") from None
 
 
-def check_one_each(where: str, design: HdlDesign) -> None:
-    """Raises WiringError if a serial line cannot carry its streams."""
+def check_one_each(where: str, design: HdlDesign, link: str = "a serial line") -> None:
+    """Raises WiringError if a link cannot carry its streams."""
     for kind, streams in (("into", design.takes), ("out", design.gives)):
         if len(streams) != 1:
             raise WiringError(
-                f"{where}: {len(streams)} streams of {kind}=; a serial line carries one each way"
+                f"{where}: {len(streams)} streams of {kind}=; {link} carries one each way"
             )
         if streams[0].bits > _MAX_BITS:
             raise WiringError(
-                f"{where}: a beat of stream {streams[0].name!r} has {streams[0].bits} bits; over a "
-                f"serial line at most {_MAX_BITS}"
+                f"{where}: a beat of stream {streams[0].name!r} has {streams[0].bits} bits; over "
+                f"{link} at most {_MAX_BITS}"
             )
 
 
@@ -87,31 +85,6 @@ def divisor(board: Board, baud: int) -> int:
     if cycles < _MIN_DIVISOR or abs(cycles * baud / board.clock_hz - 1) > _MAX_ERROR:
         raise ValueError(f"no {baud} baud from a clock of {board.clock_hz / 1e6:g} MHz")
     return cycles
-
-
-def board_top(design: HdlDesign, face: Face, cycles: int) -> str:
-    """The module that has pins: the bridge of the UART, and the person's module behind it."""
-    (take,), (give,) = design.takes, design.gives
-    wires = {
-        **{f"{take.name}_{name}": f"s_{name}" for name in _SIGNALS},
-        **{f"{give.name}_{name}": f"m_{name}" for name in _SIGNALS},
-        face.clock: "clk",
-    }
-    if face.reset:
-        wires[face.reset] = "reset" if face.reset_level else "!reset"
-    connected = ", ".join(f".{port}({wire})" for port, wire in wires.items())
-    return f"""module {TOP}(input clk, input rx, output tx);
-  wire reset, s_tvalid, s_tready, s_tlast, m_tvalid, m_tready, m_tlast;
-  wire [{take.bits - 1}:0] s_tdata;
-  wire [{give.bits - 1}:0] m_tdata;
-  flowos_uart_bridge #(.DIVISOR({cycles}), .IN_BYTES({take.bits // 8}),
-                       .OUT_BYTES({give.bits // 8}), .DESIGN(32'd{design_number(design)}))
-    bridge(.clk(clk), .rx(rx), .tx(tx), .reset(reset),
-           .s_tdata(s_tdata), .s_tvalid(s_tvalid), .s_tready(s_tready), .s_tlast(s_tlast),
-           .m_tdata(m_tdata), .m_tvalid(m_tvalid), .m_tready(m_tready), .m_tlast(m_tlast));
-  {design.top} module_({connected});
-endmodule
-"""
 
 
 def pins(board: Board) -> str:
@@ -146,7 +119,7 @@ def module_ports_of(text: str, top: str) -> ModulePorts:
 def synthesize(
     yosys: str, board: Board, files: Sequence[str], folders: Sequence[str], to: str
 ) -> Argv:
-    script = f"{_read(files, folders)}; synth_{board.family} -top {TOP} -json {to}"
+    script = f"{_read(files, folders)}; synth_{board.family} -top {BOARD} -json {to}"
     return (yosys, "-q", "-p", script)
 
 

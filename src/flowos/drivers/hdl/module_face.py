@@ -14,9 +14,10 @@ ModulePorts = Mapping[str, tuple[Direction, int]]
 _CLOCKS = ("aclk", "clk")
 _RESETS = {"aresetn": 0, "resetn": 0, "rst": 1}
 """Names of a reset, and its level."""
+_SIGNALS = ("tdata", "tvalid", "tready", "tlast")
 
 
-class FaceMisfit(NoRetry):
+class FaceMismatch(NoRetry):
     """A module has not the ports that a task needs."""
 
 
@@ -30,16 +31,16 @@ class Face:
 
 
 def face_of(ports: ModulePorts, design: HdlDesign) -> Face:
-    """Raises FaceMisfit if a stream, the clock or a width is not as the design says."""
+    """Raises FaceMismatch if a stream, the clock or a width is not as the design says."""
     inputs = {name for name, (direction, _) in ports.items() if direction == "input"}
     clock = next((name for name in _CLOCKS if name in inputs), "")
     reset = next((name for name in _RESETS if name in inputs), "")
     where = f"module {design.top}"
     if not clock:
-        raise FaceMisfit(f"{where} has no clock: an input {counted(_CLOCKS)}")
+        raise FaceMismatch(f"{where} has no clock: an input {counted(_CLOCKS)}")
     for name in (clock, *((reset,) if reset else ())):
         if ports[name][1] != 1:
-            raise FaceMisfit(f"{where}: {name} has {ports[name][1]} bits")
+            raise FaceMismatch(f"{where}: {name} has {ports[name][1]} bits")
     driven = {clock, reset}
     for stream, forth, back in _directed(design):
         for name, direction, bits in _wanted(stream, forth, back):
@@ -47,8 +48,22 @@ def face_of(ports: ModulePorts, design: HdlDesign) -> Face:
             driven.add(name)
     left = sorted(inputs - driven)
     if left:
-        raise FaceMisfit(f"{where} has an input {left[0]}, which is of no stream of the task")
+        raise FaceMismatch(f"{where} has an input {left[0]}, which is of no stream of the task")
     return Face(clock=clock, reset=reset, reset_level=_RESETS.get(reset, 0))
+
+
+def connections(design: HdlDesign, face: Face) -> str:
+    """The ports of a module in its instance, at the wires `clk`, `reset`, `s_...` and `m_...` of a
+    bridge."""
+    (take,), (give,) = design.takes, design.gives
+    wires = {
+        **{f"{take.name}_{name}": f"s_{name}" for name in _SIGNALS},
+        **{f"{give.name}_{name}": f"m_{name}" for name in _SIGNALS},
+        face.clock: "clk",
+    }
+    if face.reset:
+        wires[face.reset] = "reset" if face.reset_level else "!reset"
+    return ", ".join(f".{port}({wire})" for port, wire in wires.items())
 
 
 def _directed(design: HdlDesign) -> Iterator[tuple[HdlStream, Direction, Direction]]:
@@ -72,10 +87,10 @@ def _check(
     where: str, ports: ModulePorts, name: str, direction: Direction, bits: int, stream: HdlStream
 ) -> None:
     if name not in ports:
-        raise FaceMisfit(f"{where}: there is no port {name}")
+        raise FaceMismatch(f"{where}: there is no port {name}")
     found, width = ports[name]
     if found != direction:
-        raise FaceMisfit(f"{where}: {name} is an {found}, and has to be an {direction}")
+        raise FaceMismatch(f"{where}: {name} is an {found}, and has to be an {direction}")
     if width != bits:
         lanes = " + ".join(stream.dtypes)
-        raise FaceMisfit(f"{where}: {name} has {width} bits, and a beat of {lanes} has {bits}")
+        raise FaceMismatch(f"{where}: {name} has {width} bits, and a beat of {lanes} has {bits}")

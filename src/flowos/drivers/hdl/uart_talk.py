@@ -1,9 +1,10 @@
-"""What a program and a board say to one another over a UART; `uart_bridge.v` is the other side.
+"""What a program and a board say to one another over a UART or FTDI's FIFO; `frames.v` is the other
+side.
 
 A frame is between two END bytes, as in SLIP (RFC 1055): payload, kind, CRC-16 of both. The program
-begins with RESET, which the board answers with what it is. Then it sends the beats of the stream as
-bytes, LAST with the last ones, never more ahead of what the board has taken (TAKEN) than that can
-hold. The board sends beats as they come.
+begins with RESET, which the board answers with what it is and how much it holds. Then it sends the
+beats of the stream as bytes, LAST with the last ones, never more ahead of what the board has taken
+(TAKEN) than it holds. The board sends beats as they come.
 """
 
 import hashlib
@@ -15,14 +16,10 @@ END, ESC = b"\xc0", b"\xdb"
 _STUFFED = ((ESC, ESC + b"\xdd"), (END, ESC + b"\xdc"))
 RESET, DATA, LAST, TAKEN, FAULT = b"RDLAE"
 _VERSION = 1
-HOLDS_BYTES = 1024
-_FRAME_BYTES = 128
+_FRAMES_HELD = 8
 _MAX_UNREAD = 1 << 16
 _COUNTED = 1 << 16
-_FAULTS = {
-    1: "it received a damaged frame (CRC); a lower baud= may help",
-    2: "it was sent too much",
-}
+_FAULTS = {1: "it received a damaged frame (CRC)", 2: "it was sent too much"}
 
 
 def frame(payload: bytes, kind: int) -> bytes:
@@ -52,7 +49,7 @@ class UartTalk:
         self._design = design
         self._number = design_number(design)
         self._sends, self._expects = memoryview(sends), expects
-        self._sent = self._taken = 0
+        self._sent = self._taken = self._holds = 0
         self._greeted = False
         self._unread = bytearray()
         self.to_send = bytearray(frame(b"", RESET))
@@ -89,7 +86,8 @@ class UartTalk:
         elif kind == TAKEN:
             self._taken += (int.from_bytes(payload, "little") - self._taken) % _COUNTED
         elif kind == FAULT:
-            raise DeviceError(f"{self._where}: {_FAULTS.get(payload[0], 'it failed')}")
+            hint = "; a lower baud= may help" if payload[0] == 1 and self._design.baud else ""
+            raise DeviceError(f"{self._where}: {_FAULTS.get(payload[0], 'it failed')}{hint}")
 
     def _greet(self, payload: bytes) -> None:
         widths = bytes(stream.bits // 8 for (stream,) in (self._design.takes, self._design.gives))
@@ -101,7 +99,7 @@ class UartTalk:
                 f"{self._where}: the board has another module than this {self._design.top}: load "
                 "the file of fo.bitstream"
             )
-        self._greeted = True
+        self._greeted, self._holds = True, 1 << payload[3]
 
     def _beats(self, payload: bytes, *, last: bool) -> None:
         self.output += payload
@@ -123,8 +121,8 @@ class UartTalk:
 
     def _send_more(self) -> None:
         while self._greeted and self._sent < len(self._sends):
-            part = bytes(self._sends[self._sent : self._sent + _FRAME_BYTES])
-            if self._sent + len(part) - self._taken > HOLDS_BYTES:
+            part = bytes(self._sends[self._sent : self._sent + self._holds // _FRAMES_HELD])
+            if self._sent + len(part) - self._taken > self._holds:
                 return
             self._sent += len(part)
             self.to_send += frame(part, LAST if self._sent == len(self._sends) else DATA)

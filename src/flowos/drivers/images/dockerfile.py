@@ -35,16 +35,16 @@ def copied(text: str) -> tuple[str, ...]:
     if "<<" in text or len(list(_instructions(text, "FROM"))) != 1:
         return ()
     paths = []
-    for deed in ("COPY", "ADD"):
-        for words in _instructions(text, deed, unless="--from"):
+    for instruction in ("COPY", "ADD"):
+        for words in _instructions(text, instruction, unless="--from"):
             paths += [word for word in words[:-1] if not _UNCERTAIN.search(word)]
     return tuple(normpath("/" + path).lstrip("/") for path in paths)
 
 
-def _instructions(text: str, deed: str, unless: str = "--") -> Iterator[list[str]]:
+def _instructions(text: str, instruction: str, unless: str = "--") -> Iterator[list[str]]:
     """Words of each such instruction, without its options."""
     lines = _CONTINUED.sub(" ", _COMMENT.sub("", text)).splitlines()
     for first, *words in filter(None, map(str.split, lines)):
         has_option = unless != "--" and any(word.startswith(unless) for word in words)
-        if first.upper() == deed and not has_option:
+        if first.upper() == instruction and not has_option:
             yield [word for word in words if not word.startswith("--")]

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from flowos.model import Argv
 
 PACKAGE = "squashfs-tools"
-HIDES = ("SOURCE_DATE_EPOCH",)
+ENV_BLOCKED = ("SOURCE_DATE_EPOCH",)
 """mksquashfs refuses its own options for times if this variable is set."""
 
 DAMAGED = "it is damaged or truncated"

@@ -34,7 +34,7 @@ class Srun:
 
     nodes: of the job, those on which the ranks are, evenly; all of them by default. shares: one
     rank gets all CPUs of its node, unbound: what it starts is bound by others. binds: Slurm binds
-    steps. in_image: ranks are in one. tells_gpus: CUDA gets all GPUs that Slurm gave to the step.
+    steps. in_image: ranks are in one. forwards_gpus: CUDA gets all GPUs of the step from Slurm.
 
     The step shares the cores of the job with other steps; the site says how ranks are bound.
     `env_kept` is how srun finds the cluster.
@@ -48,7 +48,7 @@ class Srun:
     shares: bool = False
     binds: bool = True
     in_image: bool = False
-    tells_gpus: bool = True
+    forwards_gpus: bool = True
     env_overridden: tuple[str, ...] = ONE_RANK
     env_blocked: tuple[str, ...] = ALLOCATION
     env_kept: tuple[str, ...] = ("SLURM_CONF",)
@@ -68,7 +68,7 @@ class Srun:
 
     @property
     def env_forwarded(self) -> tuple[str, ...]:
-        gpus = (CUDA,) * self.tells_gpus
+        gpus = (CUDA,) * self.forwards_gpus
         return ("SLURM_", "SLURMD_", *gpus, *_OTHER_GPUS, *_OF_RANK[self.mpi])
 
     @property

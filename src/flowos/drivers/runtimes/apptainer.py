@@ -20,7 +20,7 @@ from flowos.drivers._entering import (
     not_installed,
     reasons_against,
     refuse_devices,
-    refuse_words_beside_utf8,
+    refuse_words_not_utf8,
     version_of,
     works,
 )
@@ -97,7 +97,7 @@ class Apptainer:
 
     def wrap(self, inner: Argv, launch: Launch, at: RunDir) -> Argv:
         image = image_to_enter(launch, self.name, _FORMS)
-        refuse_words_beside_utf8(inner, self.name)
+        refuse_words_not_utf8(inner, self.name)
         if not self.knows_devices:
             refuse_devices(launch, f"this version of {PurePath(self.program).name}")
         return (

@@ -42,7 +42,7 @@ from flowos.drivers._entering import (
     image_to_enter,
     not_installed,
     reasons_against,
-    refuse_words_beside_utf8,
+    refuse_words_not_utf8,
 )
 from flowos.model import Argv, Facts, Form, Image, Launch, LaunchFailed
 
@@ -50,7 +50,7 @@ _MISSING = not_installed("podman", "apt install podman uidmap crun, or dnf insta
 _LINK = "image-of-podman"
 _OWN = "podman"
 _KEEPS_GROUPS = "crun"
-_BESIDE = ("/bin/sh", "-c", 'exec "$@" 3<&0 4>&1 5>&2', "sh")
+_EXTRA_STREAMS = ("/bin/sh", "-c", 'exec "$@" 3<&0 4>&1 5>&2', "sh")
 _TEAR_DOWN = """\
 root=$1 run=$2 pause=$3; shift 3
 rm -rf "$root" "$run" 2>/dev/null ||
@@ -66,7 +66,7 @@ _TRAITS = Traits(
     makes_targets=True,
     reads_cdi=True,
     own_terminal=True,
-    streams_beside=True,
+    extra_streams=True,
     has_helpers=True,
     monitor="conmon",
 )
@@ -117,11 +117,11 @@ class Podman:
 
     def wrap(self, inner: Argv, launch: Launch, at: RunDir) -> Argv:
         image = image_to_enter(launch, self.name, ("folder",))
-        refuse_words_beside_utf8(inner, self.name)
+        refuse_words_not_utf8(inner, self.name)
         if image.source.name != _LINK:
             raise LaunchFailed(f"image {image.source}: podman enters it only after its set-up")
         return (
-            *(() if launch.terminal else _BESIDE),
+            *(() if launch.terminal else _EXTRA_STREAMS),
             *self._global(image.source.parent),
             *("run", "--rm"),
             *(_TERMINAL if launch.terminal else ("--preserve-fds=3",)),

@@ -8,7 +8,6 @@ from flowos.drivers.hdl.boards import (
     BOARDS,
     PACKAGES,
     TOOLS,
-    board_top,
     check_one_each,
     divisor,
     first_yosys_error,
@@ -19,13 +18,20 @@ from flowos.drivers.hdl.boards import (
     read_ports,
     synthesize,
 )
-from flowos.drivers.hdl.module_face import face_of
+from flowos.drivers.hdl.module_face import Face, face_of
 from flowos.drivers.hdl.sources import folder_links
+from flowos.drivers.hdl.tops import OF_LINKS, board_top, top_of
 from flowos.engine._ask import which
 from flowos.engine.bodies._compile import asked, program_facts
 from flowos.engine.bodies._kept import CompileFailed, Made, kept_file
-from flowos.engine.bodies._simulated import HDL_FILES, SimulatedModule, sources_in
+from flowos.engine.bodies._simulated import (
+    HDL_FILES,
+    SimulatedModule,
+    sources_in,
+    verilated_face,
+)
 from flowos.engine.bodies._uart_module import UartModule
+from flowos.engine.bodies._xdma_module import XdmaModule
 from flowos.model import (
     Argv,
     EngineMissing,
@@ -40,9 +46,33 @@ from flowos.model import (
 __flowos_frames__ = True
 
 
-def bridge() -> str:
-    """Our Verilog between a UART and the streams of a module."""
-    return (HDL_FILES / "uart_bridge.v").read_text(encoding="utf-8")
+_BRIDGES = {
+    "uart": ("frames.v", "uart_bridge.v"),
+    "ftdi": ("frames.v", "ftdi_bridge.v"),
+    "xdma": ("xdma_bridge.v",),
+}
+
+
+def bridge(link: str = "uart") -> str:
+    """Our Verilog between a link and the streams of a module."""
+    return "".join((HDL_FILES / name).read_text(encoding="utf-8") for name in _BRIDGES[link])
+
+
+def top_file(design: HdlDesign, link: str) -> Path:
+    """The Verilog of a design for a device of which the bitstream is made by other tools.
+
+    Raises CompileFailed if the source is wrong, and EngineMissing if there is no Verilator.
+    """
+    ours = bridge(link)
+
+    def make(made: Path) -> Made:
+        top = made / f"{link}.v"
+        face = verilated_face(design, made)
+        top.write_text(ours + top_of(link, design, face), encoding="utf-8")
+        return top, ()
+
+    any_face = Face(clock="", reset="", reset_level=0)
+    return kept_file((repr(design), ours, top_of(link, design, any_face)), make)
 
 
 def bitstream(task: Task) -> Path:
@@ -50,7 +80,7 @@ def bitstream(task: Task) -> Path:
 
     It has the module behind a UART, as link="uart" speaks to. Made by Yosys and nextpnr, and kept
     in $XDG_CACHE_HOME/flowos/bodies. Raises CompileFailed if it cannot be made, EngineMissing if
-    they are not there, WiringError for another task.
+    they are not there, WiringError for another task, or one of "ftdi" or "xdma".
 
     >>> try:
     ...     fo.bitstream(fo.kernels.sort)
@@ -60,6 +90,12 @@ def bitstream(task: Task) -> Path:
     """
     body = getattr(task, "body", None)
     module = body.fun if isinstance(body, NativeCode) else None
+    if isinstance(module, (UartModule, XdmaModule)) and (name := OF_LINKS.get(module.link)):
+        raise WiringError(
+            f"bitstream: for link={module.link!r} it is made by the tools of the device's vendor: "
+            f"of {name}, which is in {top_file(module.design, module.link)}, and of the files of "
+            f"{task.name!r}"
+        )
     if not isinstance(module, (SimulatedModule, UartModule)) or not module.design.board:
         raise WiringError(f"bitstream: {brief_repr(task)} is no task of fo.hdl with a board")
     check_one_each(f"hdl {task.name!r}", module.design)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from flowos.engine.bodies._serial_line import BAUDS
 from flowos.engine.bodies._simulated import SimulatedModule, simulated_arguments
 from flowos.engine.bodies._source import header_digests, read_source
 from flowos.engine.bodies._uart_module import UartModule
+from flowos.engine.bodies._xdma_module import XdmaModule
 from flowos.model import (
     STREAM_DTYPES,
     HdlDesign,
@@ -28,7 +30,9 @@ from flowos.model import (
     streams_of,
 )
 
-_LINKS = ("sim", "uart")
+_LINKS = ("sim", "uart", "ftdi", "xdma")
+_NAMES = {"uart": "a serial line", "ftdi": "a FIFO", "xdma": "XDMA"}
+_PORTS = {"uart": "/dev/ttyUSB1", "ftdi": "i:0x0403:0x6014", "xdma": "/dev/xdma0"}
 _NOWHERE = Path(os.devnull)
 """The folder of code that has no file: it reads what has a whole name."""
 _Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -63,10 +67,10 @@ def hdl(  # noqa: PLR0913 - options of a task, all by keyword
     into: for each stream that it takes the inputs whose elements a beat carries side by side, the
     first in the lowest bits, such as {"s": ("a", "b")}; a scalar is the same in each beat. out: the
     same of its outputs, such as {"m": "sum"}. tlast is with the last beat.
-    link: "sim" is a simulation by Verilator, "uart" a board on the serial line `port` at `baud`.
-    board: which one, such as "icebreaker": for `fo.bitstream`. bitstream: a file that you made
-    instead. A slice loads an FPGA of flowos.toml that has this port, or any, with it.
-    limit_cycles: by default 100,000, and 100 a beat. name: by default top. Others: see `task`.
+    link: "sim" is Verilator, "uart" a board on the serial line `port` at `baud`, "ftdi" one at the
+    FIFO of an FT232H, "xdma" a card of Xilinx. board: which one, such as "icebreaker". bitstream: a
+    file instead of that of `fo.bitstream`. A slice loads an FPGA of flowos.toml with it. name: by
+    default top. limit_cycles: by default 100,000, and 100 a beat. Others: see `task`.
     Raises WiringError for ports, streams or a link that cannot be, or a file that cannot be read.
 
     >>> words = fo.array(fo.uint32, ("n",))
@@ -141,27 +145,57 @@ def _body(
     link: str,
     on: tuple[str | None, str | os.PathLike[str] | None],
     limit_cycles: int | None,
-) -> SimulatedModule | UartModule:
+) -> SimulatedModule | UartModule | XdmaModule:
     """on: the port and the bitstream of a board."""
     port, file = on
     if link not in _LINKS:
         raise WiringError(f"{where}: link={brief_repr(link)}; there is {counted(_LINKS)}")
     if link == "sim":
-        for option, value in (("port", port), ("bitstream", file)):
-            if value is not None:
-                raise WiringError(f"{where}: {option}={brief_repr(value)} is of link='uart'")
+        _refuse(
+            where, port=(port, "link='uart', 'ftdi' or 'xdma'"), bitstream=(file, "link='uart'")
+        )
         check_callable(where, simulated_arguments(design, ports))
         return SimulatedModule(design, ports, limit_cycles)
-    check_one_each(where, design)
+    check_one_each(where, design, _NAMES[link])
+    if link == "uart":
+        return _on_board(where, design, ports, on, limit_cycles)
+    own = "link='uart': another device is loaded by you, with what its vendor's tools make"
+    _refuse(where, bitstream=(file, own), board=(design.board or None, own))
+    port = _port(where, port, _PORTS[link])
+    if link == "xdma":
+        return XdmaModule(design=design, ports=ports, port=port, limit_cycles=limit_cycles)
+    design = replace(design, baud=0)
+    return UartModule(design=design, ports=ports, port=port, limit_cycles=limit_cycles, link="ftdi")
+
+
+def _on_board(
+    where: str,
+    design: HdlDesign,
+    ports: NativePorts,
+    on: tuple[str | None, str | os.PathLike[str] | None],
+    limit_cycles: int | None,
+) -> UartModule:
+    port, file = on
     known = (design.board or file) and port is None
-    if not known and (not isinstance(port, str) or not port):
-        raise WiringError(f"{where}: port={brief_repr(port)}; expected one such as '/dev/ttyUSB1'")
     if design.baud not in BAUDS:
         raise WiringError(f"{where}: a serial line has no baud={design.baud}")
     return UartModule(
         design=design,
         ports=ports,
-        port=port or "",
+        port="" if known else _port(where, port, _PORTS["uart"]),
         limit_cycles=limit_cycles,
         bitstream="" if file is None else str(Path(file).absolute()),
     )
+
+
+def _refuse(where: str, **options: tuple[object, str]) -> None:
+    """Options that another link has: each with its value and what it is of."""
+    for option, (value, of) in options.items():
+        if value is not None:
+            raise WiringError(f"{where}: {option}={brief_repr(value)} is of {of}")
+
+
+def _port(where: str, port: str | None, such_as: str) -> str:
+    if not isinstance(port, str) or not port:
+        raise WiringError(f"{where}: port={brief_repr(port)}; expected one such as {such_as!r}")
+    return port

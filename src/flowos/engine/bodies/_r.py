@@ -4,10 +4,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flowos.engine._ask import which
 from flowos.engine.bodies._native_task import native_task
-from flowos.engine.bodies._r_function import RFunction
-from flowos.engine.bodies._r_process import PACKAGE
+from flowos.engine.bodies._r_function import PACKAGE, R, RFunction
 from flowos.engine.bodies._source import check_entry, source_code
 from flowos.model import (
     NATIVE_DTYPES,
@@ -68,4 +66,4 @@ def r(  # noqa: PLR0913 - options of a task, all by keyword
 
 def r_package() -> str:
     """Debian's package that bodies in R need and that is not installed here; "" if none."""
-    return "" if which("Rscript") else PACKAGE
+    return "" if R.path else PACKAGE

@@ -1,8 +1,9 @@
 """Values on their way to R and back: R has doubles, 32-bit integers, logicals, complex, texts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from flowos.engine.bodies._language_values import Sent, as_texts, texts_at
 from flowos.model import ListOf, NativePorts, PortIncompatible, PortSpec, dtype_of, shape_of
 
 __flowos_frames__ = True
@@ -17,8 +18,6 @@ _CROSS_AS = {_LOGICAL: "int32", _INTEGER: "int32", _DOUBLE: "float64", _COMPLEX:
 _NA = -(2**31)
 _MOST = 2**53
 """Up to here a double has each integer."""
-Sent = tuple[tuple[float, ...], int, Any]
-"""What R has to know of a value (its kind, axes, extents), its bytes, what is written."""
 
 
 def sent(port: PortSpec, value: Any) -> Sent:
@@ -35,32 +34,6 @@ def sent(port: PortSpec, value: Any) -> Sent:
     code = _SENT_AS[name]
     size = numbers.size * np.dtype(_CROSS_AS[code]).itemsize
     return (code, numbers.ndim, *numbers.shape), size, (numbers, _CROSS_AS[code])
-
-
-def as_texts(where: str, texts: Sequence[str]) -> tuple[int, bytes]:
-    """Their bytes, and how many. PortIncompatible if R has no such text."""
-    joined = "".join(f"{text}\0" for text in texts)
-    if joined.count("\0") != len(texts):
-        raise PortIncompatible(f"{where}: it has a NUL character, and R's texts have none")
-    try:
-        content = joined.encode()
-    except UnicodeEncodeError as error:
-        raise PortIncompatible(f"{where}: {error}") from None
-    return len(content), content
-
-
-def write(to: memoryview, values: Iterable[Sent]) -> None:
-    """One after the other; arrays by columns."""
-    import numpy as np
-
-    at = 0
-    for _, size, what in values:
-        if isinstance(what, bytes):
-            to[at : at + size] = what
-        else:
-            numbers, dtype = what
-            np.ndarray(numbers.shape, dtype, to, at, order="F")[...] = numbers
-        at += size
 
 
 def _check_input(name: str, dtype: str, numbers: Any) -> None:
@@ -106,16 +79,6 @@ def received(
         found, at = _numbers_at(port, shape, code, (values, at))
         results.append(found if shape_of(port.type) else found.item())
     return results[0] if len(results) == 1 else tuple(results)
-
-
-def texts_at(
-    values: memoryview, at: int, count: int, errors: str = "strict"
-) -> tuple[list[str], int]:
-    """The texts that begin there, and where they end."""
-    content = bytes(values[at:])
-    texts = content.split(b"\0", count)[:count]
-    end = at + sum(map(len, texts)) + count
-    return [text.decode(errors=errors) for text in texts], end
 
 
 def _numbers_at(

@@ -1,14 +1,12 @@
 """A serial line: opened for this program alone, raw bytes both ways at once."""
 
 import errno
-import fcntl
 import os
 import select
 import termios
-import time
 from contextlib import suppress
-from pathlib import Path
 
+from flowos.engine.bodies._one_owner import have_alone
 from flowos.model import DeviceError
 
 __flowos_frames__ = True
@@ -18,17 +16,13 @@ BAUDS = {
     if name[:1] == "B" and name[1:].isdigit() and name != "B0"
 }
 """Rates that the kernel has, and its number of each."""
-_OTHERS_SECONDS = 10.0
 _READ_BYTES = 1 << 16
-_WORDS = 80
+_MAX_MS = (1 << 31) - 1
 _WHY = {
     errno.ENOENT: "there is no such port; is it plugged in?",
     errno.EACCES: "there is no right to open it: usermod -aG dialout USER, and log in again",
     errno.EBUSY: "another program has it open",
 }
-_NEXT, _OURS = 0, 1
-"""Bytes of the port that programs of ours lock, which the kernel takes back: the first that
-waits, which thus is before the one that had it last, and the one that has it."""
 
 
 class SerialLine:
@@ -42,7 +36,7 @@ class SerialLine:
             why = _WHY.get(error.errno or 0, error.strerror)
             raise DeviceError(f"{port}: {why}") from None
         try:
-            self._have_alone()
+            have_alone(self._fd, port)
             self._make_raw(BAUDS[baud])
         except BaseException:
             os.close(self._fd)
@@ -61,7 +55,7 @@ class SerialLine:
         """
         poll = select.poll()
         poll.register(self._fd, select.POLLIN | (select.POLLOUT if data else 0))
-        ready = poll.poll(1000 * seconds)
+        ready = poll.poll(min(1000 * seconds, _MAX_MS))
         if not ready:
             raise TimeoutError
         try:
@@ -77,23 +71,6 @@ class SerialLine:
             raise DeviceError(f"{self._port}: the line was lost; is it still plugged in?")
         return found
 
-    def _have_alone(self) -> None:
-        """Programs of ours take turns, one call each, as long as those take; others are not waited
-        for."""
-        fcntl.lockf(self._fd, fcntl.LOCK_EX, 1, _NEXT)
-        fcntl.lockf(self._fd, fcntl.LOCK_EX, 1, _OURS)
-        fcntl.lockf(self._fd, fcntl.LOCK_UN, 1, _NEXT)
-        until = time.monotonic() + _OTHERS_SECONDS
-        while True:
-            try:
-                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except BlockingIOError:
-                if time.monotonic() > until:
-                    by = f"{_owner(self._fd) or 'another program'} has it open"
-                    raise DeviceError(f"{self._port}: {by}") from None
-                time.sleep(0.005)
-
     def _make_raw(self, speed: int) -> None:
         try:
             *_, characters = termios.tcgetattr(self._fd)
@@ -102,18 +79,3 @@ class SerialLine:
             termios.tcflush(self._fd, termios.TCIOFLUSH)
         except termios.error as error:
             raise DeviceError(f"{self._port}: it is no serial line ({error.args[-1]})") from None
-
-
-def _owner(fd: int) -> str:
-    """The process that has its lock; "" if that is not seen."""
-    facts = os.fstat(fd)
-    device = facts.st_dev
-    file = f"{os.major(device):02x}:{os.minor(device):02x}:{facts.st_ino}"
-    with suppress(OSError):
-        for line in Path("/proc/locks").read_text().splitlines():
-            words = line.split()
-            if "FLOCK" in words and file in words:
-                pid = words[words.index(file) - 1]
-                program = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
-                return f"process {pid} ({program.decode(errors='replace').strip()[:_WORDS]})"
-    return ""

@@ -104,9 +104,7 @@ def simulation(design: HdlDesign, code: DriverCode, key: str) -> Path:
     Raises CompileFailed if a tool refuses the design, EngineMissing if there is no Verilator or
     compiler, and as `code` does.
     """
-    verilator = which("verilator")
-    if verilator is None:
-        raise EngineMissing(f"there is no verilator: apt-get install {PACKAGE}")
+    verilator = _verilator()
     compiler = compiler_words("c++")
 
     def make(made: Path) -> Made:
@@ -128,12 +126,28 @@ def simulation(design: HdlDesign, code: DriverCode, key: str) -> Path:
     return kept_file(words, make)
 
 
+def verilated_face(design: HdlDesign, made: Path) -> Face:
+    """Of a module, as Verilator reads its files in this empty folder.
+
+    Raises CompileFailed if it refuses the design, EngineMissing if there is none.
+    """
+    header = _verilated(_verilator(), design, made) / f"{PREFIX}.h"
+    return face_of(module_ports(header.read_text(encoding="utf-8")), design)
+
+
 def sources_in(made: Path, design: HdlDesign, links: dict[str, str]) -> list[str]:
     """Writes the files of a design to a folder; their names there. links: see `placed_text`."""
     names = source_names(design)
     for name, (path, text) in zip(names, design.files, strict=True):
         (made / name).write_text(placed_text(name, path, text, links), encoding="utf-8")
     return names
+
+
+def _verilator() -> str:
+    verilator = which("verilator")
+    if verilator is None:
+        raise EngineMissing(f"there is no verilator: apt-get install {PACKAGE}")
+    return verilator
 
 
 def _verilated(verilator: str, design: HdlDesign, made: Path) -> Path:

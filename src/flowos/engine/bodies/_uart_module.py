@@ -1,16 +1,15 @@
-"""A module of Verilog on a board, behind a serial line."""
+"""A module of Verilog on a board, behind a serial line or the FIFO of an FT232H."""
 
-import os
-import threading
 import time
-from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from flowos.drivers.hdl.boards import BOARDS
 from flowos.drivers.hdl.uart_talk import UartTalk
+from flowos.engine.bodies._beats import pack, unpack
+from flowos.engine.bodies._ftdi_line import FtdiLine
 from flowos.engine.bodies._masks import refuse_masked
+from flowos.engine.bodies._one_owner import turn_at
 from flowos.engine.bodies._outputs import as_outputs, contiguous, empty_outputs
 from flowos.engine.bodies._serial_line import SerialLine
 from flowos.model import (
@@ -19,15 +18,12 @@ from flowos.model import (
     DeviceError,
     EngineMissing,
     HdlDesign,
-    HdlStream,
     NativePorts,
 )
 
 __flowos_frames__ = True
 _MIN_SECONDS = 2.0
 _SLOW_CLOCK_HZ = 12e6
-_turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-"""Tasks of a program take turns at a port, however long each is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +42,7 @@ class UartModule:
     limit_cycles: int | None
     bitstream: str = ""
     missing: str = ""
+    link: Literal["uart", "ftdi"] = "uart"
 
     @property
     def board_known(self) -> bool:
@@ -61,12 +58,19 @@ class UartModule:
         (take,), (give,) = self.design.takes, self.design.gives
         beats = give.beats(sizes)
         if beats:
-            sent = _packed(take, contiguous(values), take.beats(sizes))
+            sent = bytearray(take.beats(sizes) * take.bits // 8)
+            pack(take, contiguous(values), sent)
             seconds = self._patience(take.beats(sizes) + beats)
-            talk = UartTalk(self.port, self.design, sent, beats * give.bits // 8)
-            _hold(talk, self.port, self.design.baud, seconds)
-            _unpack(give, bytes(talk.output), outputs)
+            talk = UartTalk(self.port, self.design, bytes(sent), beats * give.bits // 8)
+            with turn_at(self.port), self._line() as line:
+                _hold(talk, line, self.port, seconds)
+            unpack(give, talk.output, outputs)
         return as_outputs(self.ports, outputs)
+
+    def _line(self) -> SerialLine | FtdiLine:
+        if self.link == "ftdi":
+            return FtdiLine(self.port)
+        return SerialLine(self.port, self.design.baud)
 
     def _patience(self, beats: int) -> float:
         limit = self.limit_cycles or MIN_CYCLES + CYCLES_A_BEAT * beats
@@ -74,43 +78,17 @@ class UartModule:
         return _MIN_SECONDS + limit / (board.clock_hz if board else _SLOW_CLOCK_HZ)
 
 
-def _hold(talk: UartTalk, port: str, baud: int, seconds: float) -> None:
+def _hold(talk: UartTalk, line: SerialLine | FtdiLine, port: str, seconds: float) -> None:
     """A line that is never silent, and says nothing that is of use, is none of a board."""
-    with _turns[os.path.realpath(port)], SerialLine(port, baud) as line:
-        progress, until = talk.progress, time.monotonic() + seconds
-        while not talk.done:
-            try:
-                talk.received(line.exchange(talk.to_send, seconds))
-                if talk.progress != progress:
-                    progress, until = talk.progress, time.monotonic() + seconds
-                elif time.monotonic() > until:
-                    raise TimeoutError
-            except TimeoutError:
-                raise DeviceError(
-                    f"{port}: the board said nothing for {seconds:.1f} s: {talk.progress}"
-                ) from None
-
-
-def _beat(stream: HdlStream) -> Any:
-    import numpy as np
-
-    names = [(f"lane{n}", np.dtype(d).newbyteorder("<")) for n, d in enumerate(stream.dtypes)]
-    return np.dtype(names)
-
-
-def _packed(stream: HdlStream, values: Sequence[Any], beats: int) -> bytes:
-    """All beats. A scalar is the same in each."""
-    import numpy as np
-
-    packed = np.empty(beats, _beat(stream))
-    for lane, number in enumerate(stream.lanes):
-        packed[f"lane{lane}"] = np.ravel(values[number])
-    return packed.tobytes()
-
-
-def _unpack(stream: HdlStream, data: bytes, outputs: Sequence[Any]) -> None:
-    import numpy as np
-
-    beats = np.frombuffer(data, _beat(stream))
-    for lane, number in enumerate(stream.lanes):
-        outputs[number].reshape(-1)[:] = beats[f"lane{lane}"]
+    progress, until = talk.progress, time.monotonic() + seconds
+    while not talk.done:
+        try:
+            talk.received(line.exchange(talk.to_send, seconds))
+            if talk.progress != progress:
+                progress, until = talk.progress, time.monotonic() + seconds
+            elif time.monotonic() > until:
+                raise TimeoutError
+        except TimeoutError:
+            raise DeviceError(
+                f"{port}: the board said nothing for {seconds:.1f} s: {talk.progress}"
+            ) from None

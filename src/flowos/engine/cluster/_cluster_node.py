@@ -25,7 +25,7 @@ from flowos.engine.launch._running import RunningProcess, all_running
 from flowos.engine.launch._session import Elsewhere, LaunchSession, Starter
 from flowos.model import DeviceNumbers, Environment, Facts, Launch, Outcome, Pairs, Usage
 
-_ANSWER_SECONDS, _TOLD_SECONDS = 1.0, 0.2
+_ANSWER_SECONDS, _REPORT_SECONDS = 1.0, 0.2
 _GANG_SECONDS = 0.5
 
 
@@ -95,7 +95,7 @@ class ClusterNode:
         if self.folders.lost:
             return f"; node {self.name} is lost"
         if (why := self.allocation.ended(ending_seconds)) is not None:
-            self._nodes.said_over.wait(_TOLD_SECONDS)
+            self._nodes.said_over.wait(_REPORT_SECONDS)
             return f"; {why}"
         if why := self._silence():
             self._lose(f"no way to its {self._daemon()[0]}: {why}")
@@ -117,9 +117,9 @@ class ClusterNode:
 
     def _lose(self, why: str) -> None:
         """What learns of it may wait for the run that found it out."""
-        telling = threading.Thread(target=self.allocation.lose, args=(self.name, why), daemon=True)
-        telling.start()
-        telling.join(_TOLD_SECONDS)
+        report = threading.Thread(target=self.allocation.lose, args=(self.name, why), daemon=True)
+        report.start()
+        report.join(_REPORT_SECONDS)
 
     def say_over(self) -> None:
         """Its job is, and the provider has said so."""

@@ -215,13 +215,13 @@ class NodeFiles:
 def _put(source: Path, to: Path) -> None:
     """Whole or not at all."""
     to.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{to.name[:200]}-", dir=to.parent))
+    temporary = Path(tempfile.mkdtemp(prefix=f".{to.name[:200]}-", dir=to.parent))
     try:
-        if why := copy_to(str(source), str(beside / to.name)):
+        if why := copy_to(str(source), str(temporary / to.name)):
             raise OSError(0, why)
-        (beside / to.name).rename(to)
+        (temporary / to.name).rename(to)
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _make_read_only(path: Path) -> None:

@@ -128,7 +128,7 @@ class NodeWatch:
 
 def _silent(nodes: Collection[WatchedNode]) -> list[WatchedNode]:
     """Those that answered before, and do not now; or of which only their daemon can tell."""
-    unheard = [node for node in nodes if _may_be_told(node)]
+    unheard = [node for node in nodes if _has_answered(node)]
     for _ in range(_SILENT):
         for node in unheard:
             node.echo.ask()
@@ -139,7 +139,7 @@ def _silent(nodes: Collection[WatchedNode]) -> list[WatchedNode]:
     return [node for node in unheard if node.echo.is_heard or not node.echo.looks % _DAEMON_LOOKS]
 
 
-def _may_be_told(node: WatchedNode) -> bool:
+def _has_answered(node: WatchedNode) -> bool:
     """Whether its daemon ever answered: else a firewall may stand between it and us."""
     echo = node.echo
     echo.looks += 1

@@ -64,12 +64,12 @@ def _ready(held: ExitStack, runtimes: Runtimes, env: Any, copy: str, scratch: st
     held.callback(undo)
     _try_to_enter(ready, runtimes)
     facts = runtimes.facts(only=(ready.runtime,))
-    ways = RUNTIMES[ready.runtime].variants(facts)
+    variants = RUNTIMES[ready.runtime].variants(facts)
     return {
         "stays": True,
         "env": to_plain(ready),
         "facts": to_plain(facts),
-        "way": ways.index(runtimes.entering(ready)),
+        "way": variants.index(runtimes.entering(ready)),
         "notes": [*notes, *more],
     }
 

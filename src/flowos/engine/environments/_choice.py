@@ -1,4 +1,4 @@
-"""Which runtime enters an image here: the one wished, or the first of the table that can."""
+"""Which runtime enters an image here: the one requested, or the first of the table that can."""
 
 from collections.abc import Sequence
 
@@ -20,15 +20,15 @@ def choose_runtime(
 
     Raises EnvironmentRefused if none can.
     """
-    wished = env.runtime
-    if wished not in ("auto", *RUNTIMES):
+    requested = env.runtime
+    if requested not in ("auto", *RUNTIMES):
         known = ", ".join(["auto", *RUNTIMES])
-        raise EnvironmentRefused(f"unknown runtime {wished!r}; known are {known}")
-    if wished == "bare":
+        raise EnvironmentRefused(f"unknown runtime {requested!r}; known are {known}")
+    if requested == "bare":
         raise EnvironmentRefused(
             f"image {image.source}: the bare runtime enters no image; name another"
         )
-    names = _ENTERING if wished == "auto" else (wished,)
+    names = _ENTERING if requested == "auto" else (requested,)
     found = _first_able(runtimes, names, env, image, devices)
     if isinstance(found, list) and any(reason.code not in _FIXED for _, reason in found):
         runtimes.facts(anew=True, only=names)  # what was kept may have been mended meanwhile
@@ -36,7 +36,7 @@ def choose_runtime(
     if isinstance(found, tuple):
         return found
     why = "; ".join(f"{name}: {_in_words(reason)}" for name, reason in found)
-    others = f"; {_others(runtimes, env, image, devices)}" if wished != "auto" else ""
+    others = f"; {_others(runtimes, env, image, devices)}" if requested != "auto" else ""
     raise EnvironmentRefused(f"image {image.source}: cannot be entered by {why}{others}")
 
 

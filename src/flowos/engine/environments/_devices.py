@@ -133,10 +133,10 @@ def _first_line(error: Exception) -> str:
 def _other_names(file: Path) -> tuple[str, ...]:
     """The links next to a library that lead to it: its soname, and its name for the linker."""
     try:
-        beside = [e for e in file.parent.iterdir() if e.is_symlink() and e.name != file.name]
+        links = [e for e in file.parent.iterdir() if e.is_symlink() and e.name != file.name]
     except OSError:
         return ()
-    return tuple(sorted(e.name for e in beside if e.resolve() == file.resolve()))
+    return tuple(sorted(e.name for e in links if e.resolve() == file.resolve()))
 
 
 def _check(env: Environment, placed: Placed, chosen: Sequence[CdiSpec]) -> None:

@@ -26,13 +26,13 @@ def keep(kind: str, key: str, value: object) -> None:
     with contextlib.suppress(OSError):
         file = _file(kind, key)
         file.parent.mkdir(parents=True, exist_ok=True)
-        handle, beside = tempfile.mkstemp(prefix=".", dir=file.parent)
+        handle, temporary = tempfile.mkstemp(prefix=".", dir=file.parent)
         try:
             with os.fdopen(handle, "w") as text:
                 text.write(json.dumps({"key": key, "value": value}))
-            Path(beside).replace(file)
+            Path(temporary).replace(file)
         except OSError:
-            Path(beside).unlink(missing_ok=True)
+            Path(temporary).unlink(missing_ok=True)
             raise
 
 

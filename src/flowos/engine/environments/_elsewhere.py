@@ -196,9 +196,9 @@ class EnvironmentsElsewhere:
             copy = str(self._copied(whole))
             answer, holder = self._ask("ready", env=to_plain(env), copy=copy, scratch=self._scratch)
         ready = from_plain(Environment, answer["env"])
-        ways = RUNTIMES[ready.runtime].variants(from_plain(Facts, answer["facts"]))
+        variants = RUNTIMES[ready.runtime].variants(from_plain(Facts, answer["facts"]))
         notes = tuple(f"node {self._node.name}: {note}" for note in answer["notes"])
-        return _Opened(asked, ready, ways[answer["way"]], notes, holder)
+        return _Opened(asked, ready, variants[answer["way"]], notes, holder)
 
     def _copied(self, image: Image) -> Path:
         """For a node that does not see it. Raises EnvironmentRefused if it cannot be copied."""

@@ -56,15 +56,15 @@ def _staged(image: Image, source: Path, scratch: Path) -> tuple[Path, bool]:
 
 def _copy(image: Image, source: Path, to: Path) -> None:
     """Under a hidden name until it is whole, and the one that is expected."""
-    beside, digest = to.with_name(f".{to.name}"), hashlib.sha256()
-    with source.open("rb", buffering=0) as reader, beside.open("wb") as writer:
+    temporary, digest = to.with_name(f".{to.name}"), hashlib.sha256()
+    with source.open("rb", buffering=0) as reader, temporary.open("wb") as writer:
         while data := reader.read(_CHUNK_BYTES):
             digest.update(data)
             writer.write(data)
     if f"sha256:{digest.hexdigest()}" != image.digest:
-        beside.unlink()
+        temporary.unlink()
         raise EnvironmentRefused(
             f"image {image.source}: it is another one than requested: its digest is "
             f"sha256:{digest.hexdigest()}, expected was {image.digest}"
         )
-    beside.rename(to)
+    temporary.rename(to)

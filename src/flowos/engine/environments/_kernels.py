@@ -73,10 +73,10 @@ def _initrd(kernel: LinuxKernel, init: Path) -> Path:
     key = f"{kernel.name}-{modules.stat().st_mtime_ns}-{seen.st_mtime_ns}"
     made = own_folder(ON_DISK, "kernels") / f"{key}.cpio"
     if not made.exists():
-        beside = made.with_name(f".{made.name}-{os.urandom(4).hex()}")
+        temporary = made.with_name(f".{made.name}-{os.urandom(4).hex()}")
         program = cpio([("init", _PROGRAM, init.read_bytes())])
-        beside.write_bytes(modules.read_bytes() + program)
-        beside.replace(made)
+        temporary.write_bytes(modules.read_bytes() + program)
+        temporary.replace(made)
     return made
 
 

@@ -54,15 +54,15 @@ class MpiCheck:
         Raises LaunchFailed if there is no such mpirun, or it is of another MPI than the launcher's
         name says. variables: of the ranks; programs of an MPI are found on their PATH.
         """
-        wished = family_of(launcher)
-        if env.image is None or wished is None:
+        requested = family_of(launcher)
+        if env.image is None or requested is None:
             return
         wrong = self.wrong_mpirun(launcher, mpirun)
         if wrong:
             raise LaunchFailed(wrong)
         says = self._said_outside(_program(launcher, mpirun))
         path = dict(variables).get("PATH", "")
-        reason = incompatibility(wished, mpi_said(says), self.mpis_inside(env, path))
+        reason = incompatibility(requested, mpi_said(says), self.mpis_inside(env, path))
         if reason is not None:
             raise EnvironmentRefused(f"image {env.image.source}: {reason.text}; {reason.remedy}")
 
@@ -80,13 +80,13 @@ class MpiCheck:
 
         "": the one that the launcher names itself, as it is of that MPI, or none is there by name.
         """
-        wished = family_of(launcher)
+        requested = family_of(launcher)
         usual = _program(launcher, "")
         named = f"{usual}.{launcher}"
-        if wished is None or shutil.which(named) is None:
+        if requested is None or shutil.which(named) is None:
             return ""
         said = mpi_said(self._said_outside(usual)) if shutil.which(usual) else None
-        return "" if said is not None and said.family == wished else named
+        return "" if said is not None and said.family == requested else named
 
     def _said_outside(self, program: str) -> str:
         if program not in self._outside:

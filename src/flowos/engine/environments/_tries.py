@@ -40,21 +40,21 @@ class Try:
 
 
 def try_runtime(runtime: Runtime, facts: Facts, session: LaunchSession) -> Iterator[Try]:
-    """Each form that one of its ways may enter, by the first way that can."""
-    ways = runtime.variants(facts)
+    """Each form that one of its variants may enter, by the first variant that can."""
+    variants = runtime.variants(facts)
     for form in _TRIED_FORMS:
-        able = [n for n, way in enumerate(ways) if form in way.forms(facts)]
+        able = [n for n, way in enumerate(variants) if form in way.forms(facts)]
         if able:
-            yield _try_form(ways, able, form, runtime.name, session)
+            yield _try_form(variants, able, form, runtime.name, session)
 
 
 def _try_form(
-    ways: Sequence[Runtime], able: Sequence[int], form: Form, name: str, session: LaunchSession
+    variants: Sequence[Runtime], able: Sequence[int], form: Form, name: str, session: LaunchSession
 ) -> Try:
     """If none works, what the best of them said."""
     complaints = []
     for number in able:
-        complaint = _enter(ways[number], form, session)
+        complaint = _enter(variants[number], form, session)
         if not complaint:
             return Try(runtime=name, form=form, way=number, works=True)
         complaints.append(complaint)
@@ -142,15 +142,15 @@ def _is_whole(folder: Path) -> bool:
 def _squash(folder: Path, file: Path) -> None:
     import tempfile
 
-    handle, beside = tempfile.mkstemp(prefix=".tiny-", dir=file.parent)
+    handle, new = tempfile.mkstemp(prefix=".tiny-", dir=file.parent)
     os.close(handle)
-    words = ["mksquashfs", str(folder), beside, "-noappend", "-no-xattrs", "-no-progress", "-quiet"]
+    words = ["mksquashfs", str(folder), new, "-noappend", "-no-xattrs", "-no-progress", "-quiet"]
     try:
         made = ask(words, seconds=None)
         if made.code != 0:
             raise OSError(f"mksquashfs: {made.says}")
-        Path(beside).replace(file)
+        Path(new).replace(file)
     except FileNotFoundError as error:
         raise OSError("no mksquashfs to make an image to try it with") from error
     finally:
-        Path(beside).unlink(missing_ok=True)
+        Path(new).unlink(missing_ok=True)

@@ -1,8 +1,8 @@
 """Which runtimes work on this node: found by entering a tiny image with each, and kept.
 
 That a program is there says little: the kernel, /dev/fuse, cgroups, subordinate ids and the user's
-own settings all have a say. So each runtime is tried, in each of its ways, and what came of it is
-kept until the node is started again or something that it depends on changes.
+own settings all have a say. So each runtime is tried, in each of its variants, and what came of
+it is kept until the node is started again or something that it depends on changes.
 """
 
 import os
@@ -106,9 +106,9 @@ def _tried(record: _Record, untried: list[str], facts: Facts, session: LaunchSes
 
 def _adapted(record: _Record, facts: Facts) -> Iterator[tuple[tuple[str, Form], Runtime]]:
     for each in record.tries:
-        ways = RUNTIMES[each.runtime].variants(facts)
-        if each.works and each.way < len(ways):
-            yield (each.runtime, each.form), ways[each.way]
+        variants = RUNTIMES[each.runtime].variants(facts)
+        if each.works and each.way < len(variants):
+            yield (each.runtime, each.form), variants[each.way]
 
 
 def _facts(found: Mapping[str, Path], cheap: tuple[Tried, ...], record: _Record) -> Facts:

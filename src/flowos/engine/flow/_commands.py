@@ -129,13 +129,13 @@ class CommandLane:
         files = tuple(made / p.name for p in step.task.outputs)
         if all(f.exists() for f in files):
             return files
-        beside = _beside(made)
+        hidden = _hidden_folder(made)
         try:
-            self._make(step, command, given, beside)
+            self._make(step, command, given, hidden)
             with suppress(OSError):  # another one published the same first
-                beside.rename(made)
+                hidden.rename(made)
         finally:
-            shutil.rmtree(beside, ignore_errors=True)
+            shutil.rmtree(hidden, ignore_errors=True)
         return files
 
     def _once_key(self, command: Command) -> str:
@@ -144,15 +144,15 @@ class CommandLane:
         return f"{command.once} in {image.digest}" if image else command.once
 
     def _make(
-        self, step: Step, command: Command, given: Mapping[str, object], beside: Path
+        self, step: Step, command: Command, given: Mapping[str, object], hidden: Path
     ) -> None:
-        """Into `beside`, by way of a folder that the environment and the node see."""
+        """Into `hidden`, by way of a folder that the environment and the node see."""
         if not self._around.in_image and self._around.node.is_here:
-            _results(step, beside, self._launched(step, command, given, beside))
+            _results(step, hidden, self._launched(step, command, given, hidden))
             return
         folder = self._folders.working(step.label)
         _results(step, folder, self._launched(step, command, given, folder))
-        shutil.copytree(folder, beside, dirs_exist_ok=True, symlinks=True)
+        shutil.copytree(folder, hidden, dirs_exist_ok=True, symlinks=True)
         shutil.rmtree(folder, ignore_errors=True)
 
     def _launched(
@@ -371,7 +371,7 @@ def _ending(outcome: Outcome) -> str:
             return f"is lost: {reason}"
 
 
-def _beside(made: Path) -> Path:
+def _hidden_folder(made: Path) -> Path:
     """A hidden folder in that of `made`. Raises TaskFailed if none can be made."""
     try:
         made.parent.mkdir(parents=True, exist_ok=True)

@@ -123,11 +123,11 @@ def is_at_a_place(thread: int) -> bool:
     return any(place.by == thread for share in shares for place in share.places)
 
 
-def tell_of_lent(worker: SlotThread, teller: Asker) -> None:
+def wake_askers_of_lent(worker: SlotThread, released_by: Asker) -> None:
     """Wake the askers that wait for what was lent, maybe on other nodes. Not under a lock."""
     for share, _, _ in worker.lent:
         if share.node.line:
-            share.node.tell(teller)
+            share.node.wake_askers(released_by)
 
 
 def take_back(worker: SlotThread, asker: Asker) -> None:

@@ -26,7 +26,7 @@ from flowos.engine.flow._core_share import (
     needs_held,
     progress_callers,
     take_back,
-    tell_of_lent,
+    wake_askers_of_lent,
 )
 from flowos.engine.flow._failures import not_run
 from flowos.engine.flow._inner_run import InnerRun
@@ -233,7 +233,7 @@ class Executor(Completion):
         with self._lock:
             if not run.done:
                 self._end_run(run, error)
-        self._tell()
+        self._wake_others()
         self._announce()
 
     def end(self, error: Callable[[], FlowosError], seconds: float) -> None:
@@ -253,7 +253,7 @@ class Executor(Completion):
                 self._parked.pop().gate.release()
             helpers = tuple(self._helpers)
             self._share.withdraw(self)
-        self._tell()
+        self._wake_others()
         self._announce()
         self._lanes.close()
         until = time.monotonic() + seconds
@@ -302,7 +302,7 @@ class Executor(Completion):
             if self._ready:
                 self.help()
             if self._node.line:
-                self._node.tell(self)
+                self._node.wake_askers(self)
         return list(only.outputs((*values, *results)))
 
     def _work(self, worker: SlotThread, until: FlowRun | MapBatch | None) -> None:
@@ -326,8 +326,8 @@ class Executor(Completion):
                     worker.settled = True
             if worker.settled and (self._node.line or worker.lent):
                 worker.settled = False
-                self._tell()
-                tell_of_lent(worker, self)
+                self._wake_others()
+                wake_askers_of_lent(worker, self)
             if pause:
                 self._announce()
                 if done:

@@ -80,7 +80,7 @@ class Items:
         self.error: Exception | None = None
         self.refused = False
 
-    def take(self, most: int) -> list[Sequence[object]]:
+    def take(self, max_items: int) -> list[Sequence[object]]:
         """Up to so many, fewer where it takes long to come by them; none at the end."""
         taken: list[Sequence[object]] = []
         if self._over:
@@ -91,7 +91,7 @@ class Items:
                 self.refused = True
                 taken.append(self._checked(item))
                 self.refused = False
-                if len(taken) >= most or perf_counter() > until:
+                if len(taken) >= max_items or perf_counter() > until:
                     break
         except Exception as error:
             self.error, self._over = error, True

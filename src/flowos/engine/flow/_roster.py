@@ -118,10 +118,10 @@ class Roster:
             assert run.on_done is not None
             run.on_done(run)
 
-    def _tell(self) -> None:
+    def _wake_others(self) -> None:
         """What was released may be what other slices wait for. Not under the lock."""
         if self._node.line:
-            self._node.tell(self)
+            self._node.wake_askers(self)
 
     def _abandon(self, worker: SlotThread) -> None:
         """Its thread leaves in the middle, by what a signal's handler raised."""

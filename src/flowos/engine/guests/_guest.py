@@ -104,7 +104,7 @@ class Guest(Freed):
             else:
                 os.environ[name] = value
         if self._before:
-            _tell_ray()
+            _reload_ray_config()
         self._before = {}
         if self._ending.detach():
             self._programs.end()
@@ -112,7 +112,7 @@ class Guest(Freed):
     def __enter__(self) -> Self:
         self._before = {name: os.environ.get(name) for name in self.variables}
         os.environ.update(self.variables)
-        _tell_ray()
+        _reload_ray_config()
         return self
 
     def __repr__(self) -> str:
@@ -357,7 +357,7 @@ def _python(around: Surroundings) -> str:
     return "python3" if around.in_image else sys.executable
 
 
-def _tell_ray() -> None:
+def _reload_ray_config() -> None:
     """A Ray that is imported has read its variables once: it has no public word for "again"."""
     raylet = sys.modules.get("ray._raylet")
     if raylet is not None:

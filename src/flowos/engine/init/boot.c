@@ -37,7 +37,7 @@ struct host {
   struct run_folder folder;
   struct order order;
   int theirs[LAST_PORT + 1]; /* QEMU's ends of its ports */
-  int control, log, signals, alive;
+  int control, log, signals, lifeline;
   pid_t machine;
   struct pump input, output, errors;
   struct message coming;
@@ -165,8 +165,8 @@ static void supervisor_gone(struct host* host) {
   char* grace = read_file(host->folder.fd, "grace", NULL);
   double seconds = grace != NULL ? strtod(grace, NULL) : 2.0;
   free(grace);
-  close(host->alive);
-  host->alive = -1;
+  close(host->lifeline);
+  host->lifeline = -1;
   host->end_at = now_seconds() + (host->started ? seconds + late_seconds : 0.0);
   if (host->started) send_message(host->control, (struct message){GONE, 0, {0}});
 }
@@ -212,18 +212,19 @@ static bool all_printed(const struct host* host) {
 static double starved_seconds(pid_t machine) {
   char path[64];
   glob_t found;
-  double most = 0.0;
+  double max_seconds = 0.0;
   snprintf(path, sizeof path, "/proc/%ld/task/*/schedstat", (long)machine);
   if (glob(path, 0, NULL, &found) == 0)
     for (size_t i = 0; i < found.gl_pathc; i++) {
       unsigned long long waited = 0;
       char* text = read_file(AT_FDCWD, found.gl_pathv[i], NULL);
-      if (text != NULL && sscanf(text, "%*u %llu", &waited) == 1 && (double)waited > most * 1e9)
-        most = (double)waited * 1e-9;
+      if (text != NULL && sscanf(text, "%*u %llu", &waited) == 1 &&
+          (double)waited > max_seconds * 1e9)
+        max_seconds = (double)waited * 1e-9;
       free(text);
     }
   globfree(&found);
-  return most;
+  return max_seconds;
 }
 
 static void heard(struct host* host) {
@@ -249,7 +250,7 @@ static int milliseconds(const struct host* host) {
 
 static void wait_once(struct host* host) {
   struct pollfd on[] = {{host->control, POLLIN, 0}, {host->started ? host->signals : -1, POLLIN, 0},
-                        {host->alive, 0, 0},        waits_for(&host->input),
+                        {host->lifeline, 0, 0},     waits_for(&host->input),
                         waits_for(&host->output),   waits_for(&host->errors)};
   if (poll(on, 6, milliseconds(host)) <= 0) return;
   if (on[0].revents != 0 || on[4].revents != 0 || on[5].revents != 0) heard(host);
@@ -312,14 +313,14 @@ static bool open_all(struct host* host) {
   host->folder.fd = open(run_folder_of(&host->order), O_PATH | O_DIRECTORY | O_CLOEXEC);
   host->log = openat(host->folder.fd, "guest.log", O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC,
                      S_IRUSR | S_IWUSR);
-  host->alive = openat(host->folder.fd, "alive", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  host->lifeline = openat(host->folder.fd, "lifeline", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   sigemptyset(&set);
   for (size_t i = 0; i < sizeof handed_on / sizeof *handed_on; i++) sigaddset(&set, handed_on[i]);
   sigprocmask(SIG_SETMASK, &set, NULL);
   signal(SIGPIPE, SIG_IGN);
   signal(SIGCHLD, SIG_DFL); /* an inherited 'ignore' would reap QEMU */
   host->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-  return host->folder.fd >= 0 && host->log >= 0 && host->alive >= 0 && host->signals >= 0;
+  return host->folder.fd >= 0 && host->log >= 0 && host->lifeline >= 0 && host->signals >= 0;
 }
 
 int boot(char** words) {
@@ -334,15 +335,15 @@ int boot(char** words) {
     return OWN_FAILURE;
   }
   host.input = (struct pump){.from = STDIN_FILENO};
-  host.output = (struct pump){.to = STDOUT_FILENO, .most = PIPE_BYTES};
-  host.errors = (struct pump){.to = STDERR_FILENO, .most = PIPE_BYTES};
+  host.output = (struct pump){.to = STDOUT_FILENO, .max_bytes = PIPE_BYTES};
+  host.errors = (struct pump){.to = STDERR_FILENO, .max_bytes = PIPE_BYTES};
   if (!open_all(&host) || !start_machine(&host)) {
     fprintf(stderr, "flowos-init: cannot boot from %s: %s\n", run_folder_of(&host.order),
             strerror(errno));
     return OWN_FAILURE;
   }
   host.heard = now_seconds();
-  if (read(host.alive, &byte, 1) == 0) supervisor_gone(&host);
+  if (read(host.lifeline, &byte, 1) == 0) supervisor_gone(&host);
   if (!send_request(&host)) return tell_failure(&host, "died", errno);
   return watch(&host);
 }

@@ -35,15 +35,15 @@ static bool names_one_of(const char* variable, char* const* others, size_t count
   return false;
 }
 
-/* Variables of `text`, and those of our own environment that `passes` lets through. */
-static char** merge(char* text, size_t size, const char* passes, size_t passes_size) {
-  size_t most = size + 1; /* no string is shorter than its NUL */
-  for (char** e = environ; *e != NULL; e++) most++;
-  char** variables = (char**)calloc(most, sizeof *variables);
+/* Variables of `text`, and those of our own environment that `env_forwarded` lets through. */
+static char** merge(char* text, size_t size, const char* forwarded, size_t forwarded_size) {
+  size_t max_count = size + 1; /* no string is shorter than its NUL */
+  for (char** e = environ; *e != NULL; e++) max_count++;
+  char** variables = (char**)calloc(max_count, sizeof *variables);
   if (variables == NULL) return NULL;
   size_t count = 0;
   for (char** e = environ; *e != NULL; e++)
-    if (begins_with_one_of(*e, passes, passes_size)) variables[count++] = *e;
+    if (begins_with_one_of(*e, forwarded, forwarded_size)) variables[count++] = *e;
   size_t passed = count;
   for (char* s = text; s < text + size; s += strlen(s) + 1)
     if (*s != '\0' && !names_one_of(s, variables, passed)) variables[count++] = s;
@@ -53,11 +53,12 @@ static char** merge(char* text, size_t size, const char* passes, size_t passes_s
 char** read_environment(const struct run_folder* folder) {
   static char** variables; /* they point into `launch` and our own environment */
   size_t size = 0;
-  size_t passes_size = 0;
+  size_t forwarded_size = 0;
   char* text = part_of(folder, "env", &size);
-  const char* passes = part_of(folder, "passes", &passes_size);
+  const char* forwarded = part_of(folder, "env_forwarded", &forwarded_size);
   errno = ENOENT;
-  if (text != NULL) variables = merge(text, size, passes == NULL ? "" : passes, passes_size);
+  if (text != NULL)
+    variables = merge(text, size, forwarded == NULL ? "" : forwarded, forwarded_size);
   return variables;
 }
 
@@ -178,7 +179,7 @@ struct start {
 
 /* Where our own is the lifeline. Returns errno. */
 static int take_input(const struct run_folder* folder) {
-  if (part_of(folder, "lifeline", NULL) == NULL) return 0;
+  if (part_of(folder, "stdin_lifeline", NULL) == NULL) return 0;
   int input = openat(folder->fd, "stdin", O_RDONLY | O_CLOEXEC);
   if (input < 0 && errno == ENOENT) input = open("/dev/null", O_RDONLY | O_CLOEXEC);
   return input >= 0 && dup2(input, STDIN_FILENO) >= 0 ? 0 : errno;

@@ -15,7 +15,7 @@ struct failure {
   int error; /* errno */
 };
 
-/* The whole environment of the command, from `env` and `passes`, or NULL and errno. It stays. */
+/* The whole environment of the command, from `env` and `env_forwarded`. NULL: errno. It stays. */
 char** read_environment(const struct run_folder* folder);
 
 /* The command: from `argv` if that is there, else what was given. NULL and errno. It stays. */

@@ -7,27 +7,27 @@
  *
  * It reads in RUNDIR file `launch`, of parts: "NAME BYTES\n", so many bytes, NUL
  *   env       NAME=VALUE, each ended by NUL: the whole environment of the command
- *   passes    optional: prefixes, each ended by NUL. Variables of our own environment that begin
- *             with one go in too, and win: they say which rank this is. Without it the command
- *             inherits no descriptors but 0, 1 and 2
+ *   env_forwarded  optional: prefixes, each ended by NUL. Variables of our own environment that
+ *             begin with one go in too, and win: they say which rank this is. Without it the
+ *             command inherits no descriptors but 0, 1 and 2
  *   argv      optional: COMMAND and each ARG, ended by NUL, instead of those given: some runtimes
  *             pass on nothing but UTF-8
  *   streams   optional: the standard streams are our descriptors 3, 4 and 5, as 0, 1 and 2 are the
  *             runtime's own
  *   limits    optional: file mode mask and resource limits of the command, see command.c
  *   cwd       the folder to start in
- *   lifeline  optional, instead of `alive`: our standard input does the same. The supervisor is on
- *             another node, to which FIFOs do not reach. If it says `alone`, an end that `status`
- *             says is no failure of what started us, and our exit code is 0
+ *   stdin_lifeline  optional, instead of `lifeline`: our standard input does the same. The
+ *             supervisor is on another node, to which FIFOs do not reach. If it says `alone`, an
+ *             end that `status` says is no failure of what started us, and our exit code is 0
  *   cpus      optional: numbers of the CPUs that the command is to run on
  *   relay     optional: the command sends on what is printed itself, see relay.h
  * and the files, all optional
  *   enter     lines "PID INODE [BOOT]", the last being a kernel's boot_id. Before all else join the
  *             user and mount namespaces of the first such process that is there, if the latter is
  *             still the one of that number: a container held for a gang on this node
- *   alive     a FIFO that the supervisor holds open for writing. When it is closed (or
+ *   lifeline  a FIFO that the supervisor holds open for writing. When it is closed (or
  *             the supervisor is gone) the command gets TERM and, after the grace, KILL
- *   stdin     with `lifeline`: what the command reads as standard input; else nothing
+ *   stdin     with `stdin_lifeline`: what the command reads as standard input; else nothing
  *   grace     seconds between the two, 2 if it is not there
  *   group     the number of the process group that the terminal of a person listens to.
  *             The command and we join it, so that it is a job like any other: Ctrl-C, Ctrl-Z and a
@@ -38,10 +38,11 @@
  *                 runs: numbers in the pid namespace PIDS; MOUNTS is the mount namespace (0: not
  *                 known); BOOT is the kernel's boot_id, NODE its name
  *   status.RANK   "exit N", "signal N" or "error STAGE ERRNO", then lines "NAME VALUE": stopped
- *                 (1: by `alive`, before the command had ended), ended_seconds (monotonic clock),
- *                 what all processes that were reaped used together, what the page of `relay`
- *                 says, and with `lifeline` what all CPUs of the node did meanwhile, for how long
- *                 some process of it waited for memory and for storage, and what its disks moved
+ *                 (1: by `lifeline`, before the command had ended), ended_seconds (monotonic
+ *                 clock), what all processes that were reaped used together, what the page of
+ *                 `relay` says, and with `stdin_lifeline` what all CPUs of the node did
+ *                 meanwhile, for how long some process of it waited for memory and for storage,
+ *                 and what its disks moved
  * STAGE is env, cwd, exec, interpreter (the file is there, what it names to run it is not), own or
  * enter.
  *
@@ -90,7 +91,7 @@ struct run {
   struct run_folder folder;
   struct job job;
   struct relay relay;
-  int alive;      /* -1: no supervisor to watch, or not any more; 0: its lifeline */
+  int lifeline;   /* -1: no supervisor to watch, or not any more; 0: standard input */
   int signals;    /* signalfd */
   pid_t guardian; /* 0: none */
   pid_t command;
@@ -231,12 +232,12 @@ static void kill_when_due(struct run* run) {
 static void wait_for_command(struct run* run) {
   while (!is_over(run)) {
     keep_going(run);
-    struct pollfd on[2] = {{run->signals, POLLIN, 0}, {run->alive, 0, 0}}; /* its end alone */
+    struct pollfd on[2] = {{run->signals, POLLIN, 0}, {run->lifeline, 0, 0}}; /* its end alone */
     int ready = poll(on, 2, run->kill_at > 0.0 ? milliseconds_until(run->kill_at) : -1);
     kill_when_due(run);
     if (ready <= 0) continue;
     if (on[1].revents != 0) {
-      run->alive = -1;
+      run->lifeline = -1;
       if (!command_ended(run)) stop_command(run);
     }
     if (on[0].revents != 0) forward_signals(run);
@@ -278,22 +279,22 @@ static int finish(struct run* run) {
 /* Our standard input: nothing is sent along it. */
 static bool lifeline_holds(struct run* run, const char* said) {
   struct pollfd on = {STDIN_FILENO, 0, 0};
-  run->alive = STDIN_FILENO;
+  run->lifeline = STDIN_FILENO;
   run->before = read_node_times();
   run->alone = strcmp(said, "alone") == 0;
   return poll(&on, 1, 0) == 0;
 }
 
-/* Opens `alive`. False if the supervisor is gone already. */
+/* Opens `lifeline`. False if the supervisor is gone already. */
 static bool supervisor_lives(struct run* run, struct failure* f) {
   char byte = 0;
   *f = (struct failure){OWN, 0};
-  const char* lifeline = part_of(&run->folder, "lifeline", NULL);
-  if (lifeline != NULL) return lifeline_holds(run, lifeline);
-  run->alive = openat(run->folder.fd, "alive", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (run->alive < 0 && errno != ENOENT) f->error = errno;
+  const char* said = part_of(&run->folder, "stdin_lifeline", NULL);
+  if (said != NULL) return lifeline_holds(run, said);
+  run->lifeline = openat(run->folder.fd, "lifeline", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (run->lifeline < 0 && errno != ENOENT) f->error = errno;
   /* poll() does not tell of a writer that left before we came; read() does: 0, not EAGAIN */
-  return run->alive < 0 || read(run->alive, &byte, 1) != 0;
+  return run->lifeline < 0 || read(run->lifeline, &byte, 1) != 0;
 }
 
 static struct job find_job(const struct run_folder* folder) {
@@ -386,7 +387,7 @@ int run_command(char** argv) {
   if (part_of(&run.folder, "streams", NULL) != NULL) code = take_streams();
   if (code != 0) return fail(&run, (struct failure){OWN, code});
   /* the wire to a rank may be one (PMI_FD) */
-  if (part_of(&run.folder, "passes", NULL) == NULL) close_inherited(run.folder.fd);
+  if (part_of(&run.folder, "env_forwarded", NULL) == NULL) close_inherited(run.folder.fd);
   code = enter_container(run.folder.fd);
   if (code != 0) return fail(&run, (struct failure){ENTER, code});
   return get_guardian(&run, &code) ? supervise(&run, argv + 3) : code;

@@ -32,7 +32,7 @@ static const char share_options[] =
 struct guest {
   int control, input, output, errors; /* ports */
   char* next;                         /* field of the request */
-  int signals, alive;
+  int signals, lifeline;
   pid_t command; /* flowos-init */
   int status;
   bool reaped;
@@ -225,9 +225,9 @@ static void obey(struct guest* guest, struct pump* pumps) {
   if (!next_message(guest->control, &guest->coming, &guest->got)) return;
   const struct message* message = &guest->coming;
   if (message->what == SIGNAL && !guest->reaped) kill(guest->command, message->number);
-  if (message->what == GONE && guest->alive >= 0) {
-    close(guest->alive);
-    guest->alive = -1;
+  if (message->what == GONE && guest->lifeline >= 0) {
+    close(guest->lifeline);
+    guest->lifeline = -1;
   }
   if (message->what == NO_INPUT) {
     guest->no_input = true;
@@ -294,7 +294,7 @@ _Noreturn void be_guest(int (*run)(char** argv)) {
   static struct pump pumps[3]; /* from INPUT, to OUTPUT, to ERRORS */
   struct guest guest = {.next = NULL};
   sigset_t all;
-  char alive[PATH_BYTES];
+  char lifeline[PATH_BYTES];
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, NULL);
   mount_own();
@@ -310,8 +310,9 @@ _Noreturn void be_guest(int (*run)(char** argv)) {
   write_copies(&guest);
   mount_shares(&guest);
   char** words = read_words(&guest);
-  snprintf(alive, sizeof alive, "%s/alive", words[1]);
-  guest.alive = open(alive, O_RDWR | O_NONBLOCK | O_CLOEXEC); /* a FIFO of this kernel's own */
+  snprintf(lifeline, sizeof lifeline, "%s/lifeline", words[1]);
+  /* a FIFO of this kernel's own */
+  guest.lifeline = open(lifeline, O_RDWR | O_NONBLOCK | O_CLOEXEC);
   guest.signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
   pumps[0].from = guest.input;
   pumps[0].is_port = true;

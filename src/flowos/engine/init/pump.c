@@ -38,7 +38,7 @@ static void take(struct pump* pump) {
 }
 
 static void give(struct pump* pump) {
-  size_t size = pump->most > 0 && pump->have > pump->most ? pump->most : pump->have;
+  size_t size = pump->max_bytes > 0 && pump->have > pump->max_bytes ? pump->max_bytes : pump->have;
   ssize_t put = pump->broken ? (ssize_t)size : write(pump->to, pump->data + pump->at, size);
   if (put < 0 && may_come_again(errno)) return;
   if (put < 0) {

@@ -14,7 +14,7 @@ enum what {
   STARTED,  /* guest: the command is about to run */
   ENDED,    /* guest: flowos-init ended with code `number`; bytes sent as OUTPUT and ERRORS */
   SIGNAL,   /* host: send signal `number` to the command */
-  GONE,     /* host: the supervisor has closed `alive` */
+  GONE,     /* host: the supervisor has closed `lifeline` */
   NO_INPUT, /* host: its input had `bytes[0]` bytes, and has ended */
   CLOSED    /* host: nothing reads port `number` any more */
 };
@@ -33,10 +33,10 @@ void send_message(int fd, struct message message);
 /* Copies from one descriptor to another. */
 struct pump {
   int from, to;
-  size_t most;  /* bytes to write at once: where a write of more could block */
-  bool is_port; /* `from` is one of a guest, whose end NO_INPUT says */
-  bool ended;   /* `from` has no more */
-  bool broken;  /* nothing reads `to` any more: the rest goes nowhere */
+  size_t max_bytes; /* bytes to write at once: where a write of more could block */
+  bool is_port;     /* `from` is one of a guest, whose end NO_INPUT says */
+  bool ended;       /* `from` has no more */
+  bool broken;      /* nothing reads `to` any more: the rest goes nowhere */
   unsigned long long taken, given;
   size_t at, have;
   char data[1 << 16];

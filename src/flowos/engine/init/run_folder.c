@@ -25,9 +25,9 @@ unsigned long own_rank(void) {
   return 0;
 }
 
-ssize_t read_some(int fd, void* to, size_t most) {
+ssize_t read_some(int fd, void* to, size_t max_bytes) {
   ssize_t got = 0;
-  do got = read(fd, to, most);
+  do got = read(fd, to, max_bytes);
   while (got < 0 && errno == EINTR);
   return got;
 }

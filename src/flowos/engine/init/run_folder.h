@@ -20,7 +20,7 @@ struct run_folder {
 unsigned long own_rank(void);
 
 /* read() that is not put off by a signal. */
-ssize_t read_some(int fd, void* to, size_t most);
+ssize_t read_some(int fd, void* to, size_t max_bytes);
 
 /* The whole file, with a NUL behind it, or NULL and errno. To be freed. `size` may be NULL. */
 char* read_file(int folder, const char* name, size_t* size);

@@ -13,7 +13,7 @@ class Pipes:
     -1: it does not come out to us, but where our own goes.
     """
 
-    alive: int
+    lifeline: int
     stdout: int = -1
     stderr: int = -1
 

@@ -29,7 +29,7 @@ from flowos.engine.launch._orphans import Started, unfinished
 from flowos.engine.launch._prepared import (
     PreparedLaunch,
     hold_container,
-    open_alive,
+    open_lifeline,
     write_folder,
 )
 from flowos.engine.launch._running import RunningProcess
@@ -110,10 +110,10 @@ def _to_command(running: RunningProcess, number: int) -> bool:
     return _sent(started.init if started.here else running.pid, number)
 
 
-def _to_gang(keeps: Collection[str], running: RunningProcess, number: int) -> bool:
+def _to_gang(signals_owned: Collection[str], running: RunningProcess, number: int) -> bool:
     """mpirun first: it then expects that ranks end, and reports no failure."""
     _sent(running.pid, number)
-    if signal.Signals(number).name in keeps:
+    if signal.Signals(number).name in signals_owned:
         for _, started in unfinished(running.folder):
             if started.here:
                 _sent(started.init, number)
@@ -159,13 +159,13 @@ def _ready_to_spawn(prepared: PreparedLaunch, terminal: "_Terminal | None") -> C
         group = {} if prepared.runtime.traits.own_terminal else {"process_group": 0}
 
     def spawn() -> tuple["Popen[bytes]", Pipes]:
-        alive = open_alive(prepared.folder)
+        lifeline = open_lifeline(prepared.folder)
         try:
             process = Popen(argv, cwd="/", env=variables, **group)
         except OSError as error:
-            os.close(alive)
+            os.close(lifeline)
             raise LaunchFailed(f"cannot start '{argv[0]}': {error.strerror}") from error
-        return process, Pipes(alive)
+        return process, Pipes(lifeline)
 
     return spawn
 

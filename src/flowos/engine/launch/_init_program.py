@@ -87,8 +87,8 @@ def _compile(sources: Path, to: Path) -> str:
         return f"no C compiler ({', '.join(compilers)}) in PATH; install one (Debian: gcc)"
     try:
         to.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=to.parent) as beside:
-            made = Path(beside) / to.name
+        with tempfile.TemporaryDirectory(dir=to.parent) as temporary:
+            made = Path(temporary) / to.name
             complaint = _compile_one(compiler, sources, made)
             if not complaint:
                 made.replace(to)

@@ -58,8 +58,8 @@ class PreparedLaunch:
     holders: tuple[RunningProcess, ...] = ()
 
     @property
-    def has_streams_beside(self) -> bool:
-        return self.runtime.traits.streams_beside and not self.joined and not self.launch.terminal
+    def has_extra_streams(self) -> bool:
+        return self.runtime.traits.extra_streams and not self.joined and not self.launch.terminal
 
     @property
     def joined(self) -> bool:
@@ -218,9 +218,9 @@ def _ready_to_spawn(prepared: PreparedLaunch, stdin: Stdin) -> Spawn:
     def spawn() -> tuple["Popen[bytes]", Pipes]:
         with ExitStack() as undo, ExitStack() as after:
             if prepared.session.elsewhere:
-                alive, given = _lifeline(undo, after)
+                lifeline, given = _lifeline(undo, after)
             else:
-                alive = _kept(undo, open_alive(folder))
+                lifeline = _kept(undo, open_lifeline(folder))
                 given = _stdin(stdin, folder, after)
             out, out_end = _pipe(undo, after)
             err, err_end = _pipe(undo, after)
@@ -232,7 +232,7 @@ def _ready_to_spawn(prepared: PreparedLaunch, stdin: Stdin) -> Spawn:
             else:
                 process = start_here(argv, variables, streams)
             undo.pop_all()
-        return process, Pipes(alive, out, err)
+        return process, Pipes(lifeline, out, err)
 
     return spawn
 
@@ -245,7 +245,7 @@ def write_folder(prepared: PreparedLaunch) -> None:
         written = b"".join(b"%s %d\n%s\0" % (name.encode(), len(p), p) for name, p in parts)
         (folder / "launch").write_bytes(written)
         if not prepared.session.elsewhere:
-            os.mkfifo(folder / "alive", 0o600)
+            os.mkfifo(folder / "lifeline", 0o600)
     except UnicodeEncodeError as error:
         raise LaunchFailed(f"'{named}': a variable or folder name: {error}") from error
     except OSError as error:
@@ -261,16 +261,16 @@ def _parts(prepared: PreparedLaunch) -> Iterator[tuple[str, str | PurePath]]:
     yield "cwd", launch.cwd
     if _has_other_words(launch):
         yield "argv", "".join(f"{word}\0" for word in launch.argv)
-    if prepared.has_streams_beside:
+    if prepared.has_extra_streams:
         yield "streams", ""
     if launch.env.image is not None and elsewhere is None:
         yield "limits", own_limits()
     if launcher.env_forwarded:
-        yield "passes", "\0".join(launcher.env_forwarded)
+        yield "env_forwarded", "\0".join(launcher.env_forwarded)
     if prepared.relays:
         yield "relay", ""
     if elsewhere:
-        yield "lifeline", "alone" * (launch.ranks == 1)
+        yield "stdin_lifeline", "alone" * (launch.ranks == 1)
         if launch.cpus:
             yield "cpus", " ".join(map(str, launch.cpus))
 
@@ -347,8 +347,8 @@ def _launchers_variables(prepared: PreparedLaunch) -> dict[str, str]:
     if launch.env.image is not None:
         merged = {n: v for n, v in merged.items() if n.startswith(prepared.launcher.env_forwarded)}
         host = {"USER": str(os.geteuid())} | dict(os.environ)  # ch-run wants it
-        hides = prepared.runtime.traits.env_blocked
-        merged = {n: v for n, v in host.items() if not n.startswith(hides)} | merged
+        env_blocked = prepared.runtime.traits.env_blocked
+        merged = {n: v for n, v in host.items() if not n.startswith(env_blocked)} | merged
     else:
         merged = dict(os.environ) | merged
     merged = dict(prepared.kept) | merged
@@ -357,9 +357,9 @@ def _launchers_variables(prepared: PreparedLaunch) -> dict[str, str]:
     return {n: v for n, v in merged.items() if n in kept or not n.startswith(hidden)}
 
 
-def open_alive(folder: Path) -> int:
+def open_lifeline(folder: Path) -> int:
     """For reading too: a FIFO without a reader cannot be opened for writing alone."""
-    return os.open(folder / "alive", os.O_RDWR | os.O_CLOEXEC)
+    return os.open(folder / "lifeline", os.O_RDWR | os.O_CLOEXEC)
 
 
 def _pipe(undo: ExitStack, after: ExitStack) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from functools import partial
 from subprocess import DEVNULL, Popen
 
 from flowos.engine.launch._capture import Pipes
-from flowos.engine.launch._prepared import PreparedLaunch, open_alive, write_folder
+from flowos.engine.launch._prepared import PreparedLaunch, open_lifeline, write_folder
 from flowos.engine.launch._running import RunningProcess
 from flowos.engine.launch._spawn import start_here
 
@@ -22,9 +22,9 @@ def start_printing(prepared: PreparedLaunch, stdout: int, stderr: int) -> Runnin
 
 def _spawn(prepared: PreparedLaunch, outputs: tuple[int, int]) -> tuple["Popen[bytes]", Pipes]:
     argv, variables = prepared.command_line()
-    alive = open_alive(prepared.folder)
+    lifeline = open_lifeline(prepared.folder)
     try:
-        return start_here(argv, variables, (DEVNULL, *outputs)), Pipes(alive)
+        return start_here(argv, variables, (DEVNULL, *outputs)), Pipes(lifeline)
     except BaseException:
-        os.close(alive)
+        os.close(lifeline)
         raise

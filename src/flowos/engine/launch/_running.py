@@ -80,7 +80,7 @@ class RunningProcess:
         self._served: set[RunningProcess] = set()
         self._at_end: list[Act] = []
         self._stopped_by: StoppedBy = ""
-        self._alive = -1
+        self._lifeline = -1
         self._pidfd = -1
         self._alarm = -1
         self._next_look = -1
@@ -160,7 +160,7 @@ class RunningProcess:
             self._failure = error
             self._settle(Outcome(end=Lost("it never began")))
         else:
-            self.pid, self._alive = self._process.pid, pipes.alive
+            self.pid, self._lifeline = self._process.pid, pipes.lifeline
             outputs = ((pipes.stdout, self._stdout), (pipes.stderr, self._stderr))
             self._open = {fd: capture for fd, capture in outputs if fd >= 0}
             self._guarded(self._follow)()
@@ -217,22 +217,22 @@ class RunningProcess:
     def _stop(self, by: StoppedBy, grace_seconds: float) -> None:
         if self._process.returncode is not None:
             return
-        late = _LATE_SECONDS if self._alive >= 0 or grace_seconds > 0 else 0.0
+        late = _LATE_SECONDS if self._lifeline >= 0 or grace_seconds > 0 else 0.0
         hard_at = time.monotonic() + grace_seconds + late
-        if self._alive >= 0:
+        if self._lifeline >= 0:
             self._stopped_by = by
             with contextlib.suppress(OSError):  # a full disk: then it is flowos-init's own grace
                 (self.folder / "grace").write_text(str(grace_seconds))
-            self._close_alive()
+            self._close_lifeline()
         elif hard_at >= self._hard_at:  # asked before; only a shorter grace is news
             return
         self._hard_at = hard_at
         self._at(hard_at - time.monotonic(), self._end_hard)
 
-    def _close_alive(self) -> None:
-        if self._alive >= 0:
-            os.close(self._alive)
-            self._alive = -1
+    def _close_lifeline(self) -> None:
+        if self._lifeline >= 0:
+            os.close(self._lifeline)
+            self._lifeline = -1
 
     def _end_hard(self) -> None:
         """flowos-init did not answer, or the launcher does not end."""
@@ -241,7 +241,7 @@ class RunningProcess:
 
     def _end_lost(self, grace_seconds: float) -> None:
         self._lost = True
-        self._close_alive()
+        self._close_lifeline()
         self._at(grace_seconds, self._end_hard if self.code is None else self._outermost_ended)
 
     def _look_whether_it_hangs(self, *, ended: bool) -> None:
@@ -273,7 +273,7 @@ class RunningProcess:
         if self._process.poll() is None:
             return
         self._forget_pidfd()
-        self._close_alive()
+        self._close_lifeline()
         self._finish_without_ranks(time.monotonic() + DEFAULT_GRACE_SECONDS + _LATE_SECONDS)
 
     def _finish_without_ranks(self, until: float) -> None:
@@ -333,7 +333,7 @@ class RunningProcess:
             self._watch.cancel(self._alarm)
             self._watch.cancel(self._next_look)
             self._forget_pidfd()
-            self._close_alive()
+            self._close_lifeline()
             for fd in list(self._open):
                 self._close_output(fd)
             remove_run_folder(self.folder)
@@ -345,11 +345,11 @@ class RunningProcess:
 
     def _end_holders(self, left: "tuple[RunningProcess, ...]") -> None:
         if not left:
-            self._tell_end()
+            self._notify_end()
         else:
             left[0]._end_then(partial(self._end_holders, left[1:]))
 
-    def _tell_end(self) -> None:
+    def _notify_end(self) -> None:
         self._ended.set()
         for running in tuple(self._served):
             running._guarded(partial(running._stop, "request", DEFAULT_GRACE_SECONDS))()
@@ -371,7 +371,7 @@ class RunningProcess:
 
     def _let_go_in_child(self) -> None:
         """After fork(): a copy of the FIFO's end here would keep the launch alive without us."""
-        for fd in (self._alive, self._pidfd, *self._open):
+        for fd in (self._lifeline, self._pidfd, *self._open):
             if fd >= 0:
                 os.close(fd)
 

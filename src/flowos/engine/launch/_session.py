@@ -95,7 +95,7 @@ class LaunchSession:
         """What shows this image as a folder; an overlay names the folder that it lies over."""
         if image is None or not self.servers:
             return None
-        beside = Path(image.source).with_name("image")
+        link = Path(image.source).with_name("image")
         return self.servers.get(image.source) or (
-            self.servers.get(beside.readlink()) if beside.is_symlink() else None
+            self.servers.get(link.readlink()) if link.is_symlink() else None
         )

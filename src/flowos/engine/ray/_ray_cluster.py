@@ -97,12 +97,12 @@ class RayCluster:
         by_node = ([spot] * spot.cores for spot in self.spots)
         return [spot for turn in zip_longest(*by_node) for spot in turn if spot is not None]
 
-    def spot_for(self, wished: RaySpot) -> RaySpot | None:
+    def spot_for(self, requested: RaySpot) -> RaySpot | None:
         """This one, or another one where it is gone; None if all are."""
         alive = self._alive()
-        if wished in alive:
-            return wished
-        return alive[self.spots.index(wished) % len(alive)] if alive else None
+        if requested in alive:
+            return requested
+        return alive[self.spots.index(requested) % len(alive)] if alive else None
 
     def spot_of(self, id_: str, else_: RaySpot) -> RaySpot:
         """Ray's node of this id; one that came later counts as another."""

@@ -5,7 +5,8 @@
   words of its argv, its variables, and the content of its program and of each word that is the
   absolute path of a file, as the node has them;
 - the environment: the digest of the image, its variables, the node's architecture and, for a
-  Python task, the version of Python; for code that another machine compiles, its processor;
+  Python task, the version of Python; for code that another machine compiles, its processor; for R
+  and Julia the content of the program as the node finds it, which another version seldom shares;
 - the inputs: values by content, files by name and content.
 
 So a slice whose nodes differ takes a result for a node only where one like it computed it. Of ranks
@@ -48,6 +49,7 @@ _INSTEAD = (
     "leave it out with cache='v1', a text to be changed by hand, or the task with cache=False"
 )
 
+_PROGRAMS = {"r": "Rscript", "julia": "julia"}
 _FileDigests = Callable[[], tuple[bytes, ...]]
 
 
@@ -155,7 +157,13 @@ def _environment(around: Surroundings, step: Step) -> list[object]:
     image = env.image.digest if env.image else "bare"
     python = () if "command" in engines else (sys.implementation.name, *sys.version_info)
     target = node.compile_target() if "cpu" in engines else ""
-    return [image, env.variables, node.architecture(), python, *filter(None, [target])]
+    programs = [_program_digests(around, _PROGRAMS[e]) for e in sorted(engines & _PROGRAMS.keys())]
+    return [image, env.variables, node.architecture(), python, *filter(None, [target]), *programs]
+
+
+def _program_digests(around: Surroundings, program: str) -> tuple[bytes, ...]:
+    variables = dict(around.node.variables(around.env, (), inherit=True))
+    return around.node.command_file_digests([program], variables.get("PATH"))
 
 
 def _returned(stage: Stage, step: Step) -> list[object]:

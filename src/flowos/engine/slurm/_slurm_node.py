@@ -51,7 +51,7 @@ class SlurmNode(ClusterNode):
             shares=launch.ranks == 1,
             binds=self._config.binds,
             in_image=launch.env.image is not None,
-            tells_gpus=CUDA not in dict(launch.variables),
+            forwards_gpus=CUDA not in dict(launch.variables),
         )
         runtime = _BARE if launch.env.image is None else self._environments.entering(launch.env)
         prepared = prepare(launch, runtime, self._session, srun, **options)
@@ -59,14 +59,18 @@ class SlurmNode(ClusterNode):
 
     def _held(self, prepared: PreparedLaunch) -> PreparedLaunch:
         """With a container for its ranks on each of its nodes."""
-        launch, ways = prepared.launch, self._environments
+        launch, environments = prepared.launch, self._environments
         try:
             for name in launch.nodes or (self.name,):
                 other = self._nodes.named(name)
                 if other is None:
                     raise LaunchFailed(f"node {name} is not of this slice any more")
                 env = launch.env
-                env = env if other is self else ways.on_neighbour(env, name, other._environments)
+                env = (
+                    env
+                    if other is self
+                    else environments.on_neighbour(env, name, other._environments)
+                )
                 enter, holders = other._environments.container(env)
                 prepared = replace(prepared, holders=(*prepared.holders, *holders))
                 with (prepared.folder / "enter").open("a") as lines:

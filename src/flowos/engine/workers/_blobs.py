@@ -28,20 +28,20 @@ class Blob:
     fd: or the memory that it came into, from another node; or views, that are sent to one.
     """
 
-    __slots__ = ("_forks", "_mine", "_tell", "fd", "number", "size", "spoiled")
+    __slots__ = ("_forks", "_mine", "_on_delete", "fd", "number", "size", "spoiled")
 
     def __init__(
         self,
         fd: int | BlobContent,
         size: int,
         number: int,
-        tell: Callable[[int], None],
+        on_delete: Callable[[int], None],
         *,
         mine: bool,
     ) -> None:
         self.fd, self.size, self.number = fd, size, number
         self.spoiled = False
-        self._tell = tell
+        self._on_delete = on_delete
         self._mine = mine
         self._forks = forks()
 
@@ -49,7 +49,7 @@ class Blob:
         if isinstance(self.fd, int) and not self._mine:
             os.close(self.fd)
         written_again = not self.spoiled and self._forks == forks()
-        self._tell(self.number if written_again else -self.number)
+        self._on_delete(self.number if written_again else -self.number)
 
 
 class Packed:

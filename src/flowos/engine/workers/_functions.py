@@ -24,7 +24,9 @@ from typing import Any, NamedTuple
 FunctionSource = tuple[Any, ...]
 """("name", module, name in it, facts, state) or ("value", pickle, facts, state of these facts)."""
 _FOLLOWED = 100  # items of a container that are looked at for functions
-_MOST = 20_000  # of larger values nothing is compared: an item counts 2, 64 bytes of a text 1
+_MAX_COMPARED = (
+    20_000  # of larger values nothing is compared: an item counts 2, 64 bytes of a text 1
+)
 _STANDARD = importlib.__file__.removesuffix("importlib/__init__.py")
 _INSTALLED = re.compile("/(site|dist)-packages/")
 _IMPORT = opcode.opmap["IMPORT_NAME"]
@@ -368,7 +370,7 @@ def _content(value: object) -> bytes | None:
     if isinstance(value, (types.FunctionType, type)):
         return None
     try:
-        return marshal.dumps(_plain(value, [_MOST]), 2)
+        return marshal.dumps(_plain(value, [_MAX_COMPARED]), 2)
     except (ValueError, RecursionError):
         return None
 

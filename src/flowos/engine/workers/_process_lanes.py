@@ -44,7 +44,7 @@ from flowos.model import (
 from flowos.plan import Schedule, Stage
 
 _MAX_STAGES = 256
-_TELL_SECONDS = 5.0
+_END_SECONDS = 5.0
 _END_SECONDS = 1.0
 _KILLED_SECONDS = 10.0
 _STOPPED = "the worker process was stopped"
@@ -299,7 +299,7 @@ class ProcessLane:
     ) -> FlowosError:
         """Once the worker has ended: what is run again may not meet what still runs."""
         with contextlib.suppress(TimeoutError):
-            worker.running.wait(_TELL_SECONDS)
+            worker.running.wait(_END_SECONDS)
         if self._stopped or self._state.closed:
             return Cancelled(_STOPPED)
         results += [None] * worker.stage
@@ -308,7 +308,7 @@ class ProcessLane:
     def _lost(self, worker: WorkerProcess, stages: Sequence[Stage], when: str = "") -> FlowosError:
         start = self._state.start
         try:
-            outcome = worker.running.wait(0.0 if start.where else _TELL_SECONDS)
+            outcome = worker.running.wait(0.0 if start.where else _END_SECONDS)
             how = how_gone(start, outcome)
         except TimeoutError:
             worker.kill()

@@ -107,25 +107,25 @@ class Slab:
 class SlabPool:
     """Memory files that this process fills. Fresh pages are dear, so files given back are kept.
 
-    first: files are numbered from here. keep_bytes bounds what is kept idle, most how many are
+    first: files are numbered from here. keep_bytes bounds what is kept idle, max_lent how many are
     lent, and how many idle, limit the bytes of a value. When the last mapping of a file is gone,
     its number is appended to `returned`, negated where the file must not be written again (a forked
     child may read it).
     """
 
-    def __init__(self, first: int, keep_bytes: int, most: int, limit: Limit = NO_LIMIT) -> None:
+    def __init__(self, first: int, keep_bytes: int, max_lent: int, limit: Limit = NO_LIMIT) -> None:
         self.returned: deque[int] = deque()
         self.lent: dict[int, Slab] = {}
         self._next = first
         self._keep_bytes = keep_bytes
-        self._most = most
+        self._max_lent = max_lent
         self._limit = limit
         self._idle: list[Slab] = []  # the longest idle first
 
     def parcel(self) -> "Parcel":
         """For the values of one message: in a file if one more may be lent, else in the message."""
         self._collect()
-        return Parcel(OUT_OF_BAND if len(self.lent) < self._most else sys.maxsize, self._limit)
+        return Parcel(OUT_OF_BAND if len(self.lent) < self._max_lent else sys.maxsize, self._limit)
 
     def take(self, size: int) -> tuple[int, Slab]:
         """A slab of at least `size` bytes, and its number for this once."""
@@ -171,7 +171,9 @@ class SlabPool:
                 self._idle.append(slab)
             elif slab is not None:
                 slab.close()
-        while len(self._idle) > self._most or sum(s.size for s in self._idle) > self._keep_bytes:
+        while (
+            len(self._idle) > self._max_lent or sum(s.size for s in self._idle) > self._keep_bytes
+        ):
             self._idle.pop(0).close()
 
     def close(self) -> None:

@@ -76,11 +76,11 @@ class WorkerControl:
         self, number: int, state: int, max_rounds: int, until: bool, run: Callable[..., Any]
     ) -> Callable[..., Any]:
         word = number + FIRST_WORD
-        is_told = word < len(self._progress)
+        is_reported = word < len(self._progress)
 
         def run_round(round: int, values: Sequence[Any]) -> Any:
             self.rounds[number] = round
-            if is_told:
+            if is_reported:
                 self._progress[word] = round
             return run(values)
 

@@ -27,8 +27,8 @@ def worker_file(node: Node) -> Path:
     try:
         with _making:
             if not folder.exists():
-                with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
-                    made = Path(beside) / "python"
+                with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+                    made = Path(temporary) / "python"
                     _fill(made)
                     made.rename(folder)
     except (OSError, shutil.Error) as error:

@@ -47,7 +47,7 @@ _MODULES = (
 _IN_IMAGES = ("flowos.engine.workers", "_old_numpy")
 
 
-_TELL_SECONDS = 0.5
+_END_SECONDS = 0.5
 """How long a worker of another node has to tell how it ended."""
 
 
@@ -153,7 +153,7 @@ class WorkerProcess:
             if self.why_unreachable:
                 return 1
             with contextlib.suppress(TimeoutError):
-                self.running.wait(_TELL_SECONDS)
+                self.running.wait(_END_SECONDS)
                 begun, runs = self.running.progress
                 return begun if runs == self._runs else 0
         return 1

@@ -327,8 +327,8 @@ def charliecloud_argv(recipe: Dockerfile, storage: Path) -> Argv:
 def ch_image() -> tuple[str, ...]:
     """Started by the python3 next to it: the first in PATH may lack its modules."""
     program = shutil.which("ch-image") or "ch-image"
-    beside = Path(program).with_name("python3")
-    return (str(beside), program) if beside.is_file() else (program,)
+    python3 = Path(program).with_name("python3")
+    return (str(python3), program) if python3.is_file() else (program,)
 
 
 def _unusable(program: str) -> str:

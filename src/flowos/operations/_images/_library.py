@@ -99,7 +99,7 @@ def _run_mksquashfs(tree: Folder, to: Path, total: int, on_progress: OnProgress)
     argv = squashfs.squash(to, processors=processors())
     reader, writer = os.pipe2(os.O_CLOEXEC)
     try:
-        running = here().start(launch_of(argv, hides=squashfs.HIDES), stdin=reader)
+        running = here().start(launch_of(argv, env_blocked=squashfs.ENV_BLOCKED), stdin=reader)
     except BaseException:
         os.close(writer)
         raise

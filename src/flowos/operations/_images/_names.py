@@ -152,10 +152,10 @@ def changing() -> Iterator[Path]:
 def give_name(name: str, digest: str) -> str:
     """Within `changing`: set a name. Returns the digest that it had before; "" if none."""
     before = links().get(name, "")
-    beside = library() / f".{name}.link"
-    beside.unlink(missing_ok=True)
-    beside.symlink_to(path_of(digest).name)
-    beside.rename(library() / name)
+    link = library() / f".{name}.link"
+    link.unlink(missing_ok=True)
+    link.symlink_to(path_of(digest).name)
+    link.rename(library() / name)
     return before
 
 

@@ -126,12 +126,12 @@ def launch_of(
     *,
     scratch: Path | None = None,
     variables: Pairs = (),
-    hides: Sequence[str] = (),
+    env_blocked: Sequence[str] = (),
     cwd: PurePath = _NOWHERE,
     seconds: float | None = None,
 ) -> Launch:
     """A launch with our own variables, messages in English, and temporary files in `scratch`."""
-    own = {name: value for name, value in here().variables(BARE) if name not in hides}
+    own = {name: value for name, value in here().variables(BARE) if name not in env_blocked}
     own.setdefault("USER", str(os.geteuid()))  # Charliecloud requires it
     own |= {"LC_ALL": "C.UTF-8"} | ({"TMPDIR": str(scratch)} if scratch else {})
     return Launch(

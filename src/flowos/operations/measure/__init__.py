@@ -8,7 +8,7 @@ _PARTS = {
     "_alone": "refuse_in_a_task",
     "_case_order": "as_planned",
     "_cases": "offered",
-    "_next_steps": "with_end with_time_to_tell",
+    "_next_steps": "with_end with_time_to_decide",
     "_prepare": "check",
     "_report": "report_of headlines_in",
     "_report_files": "written",
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     )
     from flowos.operations.measure._next_steps import (
         with_end as with_end,
-        with_time_to_tell as with_time_to_tell,
+        with_time_to_decide as with_time_to_decide,
     )
     from flowos.operations.measure._prepare import (
         check as check,

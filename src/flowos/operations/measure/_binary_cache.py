@@ -38,8 +38,8 @@ class BinaryCache:
         new = {b.key: replace(b, processor=processor) for b in builds if b.key not in self._built}
         flow = flow_of_builds(new.values())
         if flow is not None:
-            tell = on_progress and _teller(len(new), on_progress)
-            with slice_(flow, on_stage=tell) as held:
+            on_stage = on_progress and _build_progress(len(new), on_progress)
+            with slice_(flow, on_stage=on_stage) as held:
                 self._built.update(
                     (key, Path(str(file))) for key, file in zip(new, held.run(), strict=True)
                 )
@@ -88,13 +88,13 @@ class BinaryCache:
         return copies / name
 
 
-def _teller(programs: int, on_progress: OnProgress) -> OnStage:
+def _build_progress(programs: int, on_progress: OnProgress) -> OnStage:
     """Says how many programs are begun, and of which one a task is started."""
     begun: set[str] = set()
     said: set[str] = set()
     lock = Lock()
 
-    def tell(event: Event) -> None:
+    def on_stage(event: Event) -> None:
         if event.what != "started":
             return
         program = program_of_task(event.label)
@@ -105,4 +105,4 @@ def _teller(programs: int, on_progress: OnProgress) -> OnStage:
                 said.add(doing)
                 on_progress(Progress(doing=doing))
 
-    return tell
+    return on_stage

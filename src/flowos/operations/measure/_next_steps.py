@@ -7,16 +7,16 @@ from flowos.model import Design, Run, Unmeasured, Verdict
 from flowos.operations.measure._cases import offered
 from flowos.operations.measure._own_command import own_command
 from flowos.operations.measure._time import minutes_of, overhead_seconds
-from flowos.plan import OVERALL, rounds_to_tell
+from flowos.plan import GEOMEAN, rounds_to_decide
 from flowos.probes import probes_for
 
 _FIRST_LOOK, *_, _LAST_LOOK = Design(cases=()).looks
 _SCATTER = "the rounds scatter too much here for any sensible number to decide"
 
 
-def with_time_to_tell(run: Run, verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
+def with_time_to_decide(run: Run, verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
     """The same verdicts; the inconclusive ones also say how many rounds would decide them."""
-    found = tuple(replace(v, needed=rounds_to_tell(v) or 0) for v in verdicts)
+    found = tuple(replace(v, needed=rounds_to_decide(v) or 0) for v in verdicts)
     return _with_next_steps(run, found)
 
 
@@ -25,7 +25,7 @@ def with_end(run: Run, verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
 
     More time does not decide what needs more rounds than these: the command is not shown then.
     """
-    found = tuple(replace(v, needed=rounds_to_tell(v) or 0) for v in verdicts)
+    found = tuple(replace(v, needed=rounds_to_decide(v) or 0) for v in verdicts)
     ended = {v for v in found if _beyond_last_look(v)}
     open_ = _with_next_steps(run, tuple(v for v in found if v not in ended))
     others = iter(open_)
@@ -59,7 +59,7 @@ def _with_next_steps(run: Run, found: Sequence[Verdict]) -> tuple[Verdict, ...]:
 
 def _of(v: Verdict) -> str:
     """Its probe, which the metric of an overall verdict is."""
-    return v.metric if v.probe == OVERALL else v.probe
+    return v.metric if v.probe == GEOMEAN else v.probe
 
 
 def _command(run: Run, probe: str, seconds: float) -> str:

@@ -152,7 +152,7 @@ def plan_of(
             entries = tuple(_entries(shown, places, each, cache, unmeasured))
             if entries[:1] and entries[0].place is not places[0]:
                 unmeasured += [(entry.case, _WITHOUT_BASE) for entry in entries]
-            elif len(entries) >= min(2, len(places)) and _tells(entries):
+            elif len(entries) >= min(2, len(places)) and _has_entry_point_effect(entries):
                 planned = _comparison(entries, len(places), node)
                 comparisons.append(planned if margin is None else replace(planned, margin=margin))
     return MeasurementPlan(
@@ -242,7 +242,7 @@ def _entry(
     return ComparisonCase(place=place, compared=of, case=case, program=program, words=words)
 
 
-def _tells(entries: Sequence[ComparisonCase]) -> bool:
+def _has_entry_point_effect(entries: Sequence[ComparisonCase]) -> bool:
     """Entering by run differs from exec only if an image has an entry point."""
     return any(entry.compared.way != "run" or entry.place.env.image for entry in entries)
 

@@ -20,7 +20,7 @@ from flowos.operations.measure._case_order import as_planned
 from flowos.operations.measure._next_steps import (
     command_to_judge,
     with_end,
-    with_time_to_tell,
+    with_time_to_decide,
 )
 from flowos.plan import (
     NoiseThresholds,
@@ -42,9 +42,9 @@ from flowos.probes import (
     probe_named,
     probes_for,
     rooflines,
+    tuning_gain,
     undecided,
     verdicts_between,
-    worth,
 )
 from flowos.report import ChartStep, HeadlineNumber, Report, Section, number
 
@@ -132,7 +132,7 @@ def _of_one_environment(
     headlines = tuple(_headlines(measured, samples, limits))
     left_out = (each for f in found for each in f.left_out)
     energies = (h.measured for h in headlines if h.measured not in measured)
-    effects = with_time_to_tell(run, [v for f in found for v in _effects(f, limits)])
+    effects = with_time_to_decide(run, [v for f in found for v in _effects(f, limits)])
     advised = [f for f in found if f.advice is not None]
     return Report(
         run=replace(run, unmeasured=tuple(dict.fromkeys((*run.unmeasured, *left_out)))),
@@ -183,7 +183,7 @@ class _Found:
         self.measured = [m for m in measured if m.case.probe == probe.name]
         ours = [s for s in samples if s.case.probe == probe.name]
         self.deciding = [s for s in ours if probe.decides(s)]
-        best = worth(ours, probe.info.tunes, limits=limits)
+        best = tuning_gain(ours, probe.info.tunes, limits=limits)
         self.section = Section(probe=probe.name, title=probe.info.title, charts=probe.info.charts)
         self.left_out = probe.left_out(self.measured)
         self.advice = probe.advice(self.measured, best)

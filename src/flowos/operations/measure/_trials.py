@@ -14,12 +14,12 @@ def with_trials(
     probes: Sequence[Probe],
     places: Sequence[PreparedEnvironment],
     node: Facts,
-    shelf: BinaryCache,
+    cache: BinaryCache,
 ) -> tuple[PreparedEnvironment, ...]:
     """The environments, with the results of these probes' trials added."""
     for probe in probes:
         works = {t.name: t.works for t in allowed_everywhere(p.entered for p in places)}
-        places = [_tried(probe, works, place, node, shelf) for place in places]
+        places = [_tried(probe, works, place, node, cache) for place in places]
     return tuple(places)
 
 
@@ -28,14 +28,14 @@ def _tried(
     works: dict[str, bool],
     place: PreparedEnvironment,
     node: Facts,
-    shelf: BinaryCache,
+    cache: BinaryCache,
 ) -> PreparedEnvironment:
     facts = node if place.binary == "same" else place.facts
     trial = probe.trial(facts, works) if isinstance(facts, Facts) else None
     if trial is None:
         return place
     try:
-        outcome = place.run(words_in(place, trial.program, shelf), trial.program)
+        outcome = place.run(words_in(place, trial.program, cache), trial.program)
     except FlowosError:  # the case that needs it reports why
         return place
     tried = Tried(name=trial.name, works=outcome.ok, says=trial.complaint(outcome))

@@ -33,7 +33,7 @@ static void measure(int member, void *shared) {
 }
 
 int main(int count, char **words) {
-  static int cpus[FM_MOST_CPUS];
+  static int cpus[FM_MAX_CPUS];
   static double clock[MAX_REPETITIONS], ratio[MAX_REPETITIONS];
   struct answer answer = {15, clock, ratio};
   int cpu_count = 0;

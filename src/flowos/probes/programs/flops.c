@@ -165,7 +165,7 @@ static void print(const struct run *run) {
 }
 
 int main(int count, char **words) {
-  static int cpus[FM_MOST_CPUS];
+  static int cpus[FM_MAX_CPUS];
   static struct run run = {.repetitions = 9, .burst_seconds = 0.008};
   for (int i = 1; i + 1 < count; i += 2) {
     if (!strcmp(words[i], "--cpus")) run.members = fm_parse_cpus(words[i + 1], cpus);

@@ -7,12 +7,12 @@
 
 #include "flowos_clock.h"
 
-enum { FM_MOST_KERNELS = 64 };
+enum { FM_MAX_KERNELS = 64 };
 
 /* symbol: pattern of Fortran names, as {}_. core: kernels to be forced, or NULL. */
 struct fm_blas {
   const char *library, *symbol, *family, *core;
-  int cpus[FM_MOST_CPUS], threads;
+  int cpus[FM_MAX_CPUS], threads;
 };
 
 /* Takes one of the options that say which library; others are left to the caller. */
@@ -80,7 +80,7 @@ static inline void fm_set_threads(void *library, int threads) {
 /* BLIS 0.9 takes numbers only, and they differ between versions: ask for the name of each. */
 static inline int fm_blis_number(void *library, const char *core) {
   FM_FUNCTION(const char *, bli_arch_string, library, int);
-  for (int number = 0; bli_arch_string && number < FM_MOST_KERNELS; number++) {
+  for (int number = 0; bli_arch_string && number < FM_MAX_KERNELS; number++) {
     const char *name = bli_arch_string(number);
     if (!strcmp(name, core)) return number;
     if (!strcmp(name, "generic")) break; /* the last one */
@@ -144,11 +144,11 @@ static inline void fm_describe_blas(const struct fm_blas *blas, void *library, c
 /* Gives each of the library's threads a cpu of its own, where it keeps them between products; on a
  * busy machine Linux may leave two on one cpu for long. Those of BLIS live for one product only. */
 static inline void fm_spread_threads(const struct fm_blas *blas) {
-  static int threads[FM_MOST_CPUS];
+  static int threads[FM_MAX_CPUS];
   int count = 0;
   DIR *tasks = opendir("/proc/self/task");
   for (struct dirent *task; tasks && (task = readdir(tasks));)
-    if (task->d_name[0] != '.' && count < FM_MOST_CPUS) threads[count++] = atoi(task->d_name);
+    if (task->d_name[0] != '.' && count < FM_MAX_CPUS) threads[count++] = atoi(task->d_name);
   if (tasks) closedir(tasks);
   for (int i = 0; count == blas->threads && i < count; i++)
     fm_keep_on(threads[i], &blas->cpus[i], 1);

@@ -77,7 +77,7 @@ static inline void fm_gather(struct fm_part mine, struct fm_part *all) {
 
 #else
 
-enum { FM_YIELDS = 1000, FM_NAP_NANOSECONDS = 100000, FM_MOST_NAPS = 20000 };
+enum { FM_YIELDS = 1000, FM_NAP_NANOSECONDS = 100000, FM_MAX_NAPS = 20000 };
 enum { FM_NONE_FAILED, FM_SAYS_WHY, FM_SAID };
 
 static struct fm_board {
@@ -93,7 +93,7 @@ static inline int fm_says_why(void) {
   int before = FM_NONE_FAILED;
   if (!fm_board || atomic_compare_exchange_strong(&fm_board->failed, &before, FM_SAYS_WHY))
     return 1;
-  for (int naps = 0; naps < FM_MOST_NAPS && atomic_load(&fm_board->failed) != FM_SAID; naps++)
+  for (int naps = 0; naps < FM_MAX_NAPS && atomic_load(&fm_board->failed) != FM_SAID; naps++)
     nanosleep(&nap, NULL);
   return 0;
 }

@@ -19,7 +19,7 @@
 
 #include "flowos_measure.h"
 
-enum { FM_MOST_CPUS = 8192 };
+enum { FM_MAX_CPUS = 8192 };
 
 #if defined(__x86_64__)
 #define FM_ADD "add %1, %0\n\t"
@@ -79,8 +79,8 @@ static inline double fm_median(double *values, int count) {
 
 /* Keeps a thread (0: the calling one), and those that it starts, on these cpus (Linux' numbers). */
 static inline void fm_keep_on(int thread, const int *cpus, int count) {
-  cpu_set_t *set = CPU_ALLOC(FM_MOST_CPUS);
-  const size_t size = CPU_ALLOC_SIZE(FM_MOST_CPUS);
+  cpu_set_t *set = CPU_ALLOC(FM_MAX_CPUS);
+  const size_t size = CPU_ALLOC_SIZE(FM_MAX_CPUS);
   if (!set) fm_fail("no memory for a set of cpus");
   CPU_ZERO_S(size, set);
   for (int i = 0; i < count; i++) CPU_SET_S((size_t)cpus[i], size, set);
@@ -91,7 +91,7 @@ static inline void fm_keep_on(int thread, const int *cpus, int count) {
 
 static inline void fm_pin_to(int cpu) { fm_keep_on(0, &cpu, 1); }
 
-/* Reads a list such as "0,2,4-7" into `cpus` (room for FM_MOST_CPUS); returns the count. */
+/* Reads a list such as "0,2,4-7" into `cpus` (room for FM_MAX_CPUS); returns the count. */
 static inline int fm_parse_cpus(const char *list, int *cpus) {
   int count = 0;
   for (const char *at = list;; at++) {
@@ -99,10 +99,10 @@ static inline int fm_parse_cpus(const char *list, int *cpus) {
     const long first = strtol(at, &end, 10);
     long last = first;
     if (end != at && *end == '-') last = strtol(at = end + 1, &end, 10);
-    if (end == at || first < 0 || last < first || last >= FM_MOST_CPUS)
-      fm_fail("--cpus %s: write it as 0,2,4-7 with numbers below %d", list, FM_MOST_CPUS);
-    if (last - first >= FM_MOST_CPUS - count)
-      fm_fail("--cpus %s: more than %d cpus", list, FM_MOST_CPUS);
+    if (end == at || first < 0 || last < first || last >= FM_MAX_CPUS)
+      fm_fail("--cpus %s: write it as 0,2,4-7 with numbers below %d", list, FM_MAX_CPUS);
+    if (last - first >= FM_MAX_CPUS - count)
+      fm_fail("--cpus %s: more than %d cpus", list, FM_MAX_CPUS);
     for (long cpu = first; cpu <= last; cpu++) cpus[count++] = (int)cpu;
     if (*end == '\0') return count;
     if (*end != ',') fm_fail("--cpus %s: write it as 0,2,4-7", list);

@@ -23,7 +23,7 @@ except ImportError as failed:
 CANNOT_MEASURE_HERE = 77
 BATCH_SECONDS = 1e-3
 """Calls of a GPU that are shorter are timed together until they take so long."""
-LEAST, MOST, MAX_IN_BATCH = 3, 50, 200
+MIN_SAMPLES, MAX_SAMPLES, MAX_IN_BATCH = 3, 50, 200
 ENERGY_SECONDS = 0.5
 """How long is worked for a reading of the energy; the meter counts every tenth of a second."""
 
@@ -92,12 +92,12 @@ class Meter:
 
 
 class Device:
-    """A device of PyTorch: its clock and meter. suspect: why its numbers may be wrong."""
+    """A device of PyTorch: its clock and meter. suspicious: why its numbers may be wrong."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.is_gpu = name != "cpu"
-        self.suspect: dict[str, None] = {}
+        self.suspicious: dict[str, None] = {}
         if not self.is_gpu:
             return
         if not torch.cuda.is_available():
@@ -108,7 +108,7 @@ class Device:
 
     def _doubt(self, complaint: str) -> None:
         if complaint:
-            self.suspect[complaint] = None
+            self.suspicious[complaint] = None
 
     def times(self, call: TimedCall, seconds: float) -> list[float]:
         """The seconds of one call, several times over, for about so long. It was called before."""
@@ -117,7 +117,7 @@ class Device:
         act = self._graph(call, calls) if calls > 1 else call
         if self.is_gpu:
             once = self.once(act) / calls  # it was idle, and its clock low
-        count = max(LEAST, min(MOST, int(seconds / max(once * calls, 1e-9))))
+        count = max(MIN_SAMPLES, min(MAX_SAMPLES, int(seconds / max(once * calls, 1e-9))))
         found = [self.once(act) / calls for _ in range(count)]
         if self.is_gpu:
             self._doubt(self.meter.slowed())
@@ -168,8 +168,8 @@ def reading(
     device: Device, metric: str, unit: str, values: list[float], **levels: object
 ) -> dict[str, Any]:
     notes = {"torch": torch.__version__}
-    if device.suspect:
-        notes["suspect"] = "; ".join(device.suspect)
+    if device.suspicious:
+        notes["suspicious"] = "; ".join(device.suspicious)
     named = {name: str(level) for name, level in levels.items()}
     return {"metric": metric, "unit": unit, "values": values, "levels": named, "notes": notes}
 

@@ -21,7 +21,7 @@
 
 #include "flowos_clock.h"
 
-enum { LEVELS = 4, MOST = 27, ITERATIONS = 50, MAX_SETS = 64, SPINS = 4000, APART = 8 };
+enum { LEVELS = 4, MAX_ENTRIES = 27, ITERATIONS = 50, MAX_SETS = 64, SPINS = 4000, APART = 8 };
 enum vector { X, B, R, Z, P, AP, AZ, VECTORS }; /* coarse levels have R, Z and AZ alone */
 
 /* A box of rows. A value outside of it stands behind the rows of a vector, and is fetched from
@@ -81,8 +81,8 @@ static void exchange(struct team *team, int me, int at, enum vector which) {
 }
 
 static double row_times(const struct level *level, int32_t i, const double *x) {
-  const double *values = level->values + (size_t)i * MOST;
-  const int32_t *columns = level->columns + (size_t)i * MOST;
+  const double *values = level->values + (size_t)i * MAX_ENTRIES;
+  const int32_t *columns = level->columns + (size_t)i * MAX_ENTRIES;
   double sum = 0;
   for (int k = 0; k < level->counts[i]; k++) sum += values[k] * x[columns[k]];
   return sum;
@@ -96,8 +96,8 @@ static void multiply(struct team *team, int me, int at, enum vector from, enum v
 }
 
 static void relax(const struct level *level, int32_t i) {
-  const double *values = level->values + (size_t)i * MOST;
-  const int32_t *columns = level->columns + (size_t)i * MOST;
+  const double *values = level->values + (size_t)i * MAX_ENTRIES;
+  const int32_t *columns = level->columns + (size_t)i * MAX_ENTRIES;
   const double diagonal = values[level->diagonal_at[i]];
   double *x = level->vectors[Z], sum = level->vectors[R][i];
   for (int k = 0; k < level->counts[i]; k++) sum -= values[k] * x[columns[k]];
@@ -212,13 +212,13 @@ static void make_row(const struct team *team, struct box *box, struct level *lev
                      int32_t row) {
   const int n = level->size, x = row % n, y = row / n % n, z = row / n / n;
   int count = 0;
-  for (int k = 0; k < MOST; k++) {
+  for (int k = 0; k < MAX_ENTRIES; k++) {
     const int at[] = {x + k % 3 - 1, y + k / 3 % 3 - 1, z + k / 9 - 1};
     const int32_t column = column_at(team, box, level, slots, at);
     if (column < 0) continue;
     if (column == row) level->diagonal_at[row] = (uint8_t)count;
-    level->columns[(size_t)row * MOST + (size_t)count] = column;
-    level->values[(size_t)row * MOST + (size_t)count++] = column == row ? 26 : -1;
+    level->columns[(size_t)row * MAX_ENTRIES + (size_t)count] = column;
+    level->values[(size_t)row * MAX_ENTRIES + (size_t)count++] = column == row ? 26 : -1;
   }
   level->counts[row] = (uint8_t)count;
   level->entries += count;
@@ -230,8 +230,8 @@ static void make_level(const struct team *team, struct box *box, int at) {
   const int32_t rows = n * n * n, max_outside = wide * wide * wide - rows;
   int32_t *slots = memory((int64_t)wide * wide * wide, sizeof *slots);
   level->size = n, level->rows = rows;
-  level->columns = memory((int64_t)rows * MOST, sizeof *level->columns);
-  level->values = memory((int64_t)rows * MOST, sizeof *level->values);
+  level->columns = memory((int64_t)rows * MAX_ENTRIES, sizeof *level->columns);
+  level->values = memory((int64_t)rows * MAX_ENTRIES, sizeof *level->values);
   level->counts = memory(rows, 1);
   level->diagonal_at = memory(rows, 1);
   level->owner = memory(max_outside, sizeof *level->owner);
@@ -255,14 +255,14 @@ static void test_convergence(struct team *team, int me, int *turn) {
   double unused;
   for (int32_t i = 0; i < level->rows; i++) {
     const double scale = !me && i < 9 && i < level->size ? (i + 2) * 1e6 : 1e6;
-    level->values[(size_t)i * MOST + level->diagonal_at[i]] *= scale;
+    level->values[(size_t)i * MAX_ENTRIES + level->diagonal_at[i]] *= scale;
     level->vectors[B][i] *= scale;
   }
   const int plain = solve(team, me, ITERATIONS, 1e-12, 1, turn, &unused);
   const int done = solve(team, me, ITERATIONS, 1e-12, 0, turn, &unused);
   if (!me) team->plain_iterations = plain, team->iterations = done;
   for (int32_t i = 0; i < level->rows; i++) {
-    level->values[(size_t)i * MOST + level->diagonal_at[i]] = 26;
+    level->values[(size_t)i * MAX_ENTRIES + level->diagonal_at[i]] = 26;
     level->vectors[B][i] = 27 - level->counts[i];
   }
 }
@@ -377,7 +377,7 @@ static void shape_of(int count, int *shape) {
 }
 
 int main(int count, char **words) {
-  static int cpus[FM_MOST_CPUS];
+  static int cpus[FM_MAX_CPUS];
   struct team team = {.size = 48, .seconds = 3};
   char notes[200];
   for (int i = 1; i + 1 < count; i += 2) {

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 CANNOT_MEASURE_HERE = 77
-LEAST, MOST = 3, 50
+MIN_SAMPLES, MAX_SAMPLES = 3, 50
 BINS = 256
 VALUES = 9
 """Elements are whole numbers from -(VALUES // 2) on, so that sums of floats are exact."""
@@ -90,7 +90,7 @@ class Library:
 
     def times(self, call: TimedCall, seconds: float) -> list[float]:
         """The seconds of one call, several times over, for about so long. It was called before."""
-        count = max(LEAST, min(MOST, int(seconds / max(self.once(call), 1e-6))))
+        count = max(MIN_SAMPLES, min(MAX_SAMPLES, int(seconds / max(self.once(call), 1e-6))))
         return [self.once(call) for _ in range(count)]
 
 

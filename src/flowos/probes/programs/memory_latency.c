@@ -131,9 +131,9 @@ static void read_words(struct run *run, int count, char **words) {
 }
 
 static void refuse_odd(const struct run *run) {
-  if (run->cpu < 0 || run->cpu >= FM_MOST_CPUS || run->least < MIN_BYTES ||
-      run->most < run->least || run->per_octave < 1 || run->repetitions < 1 ||
-      run->repetitions > MAX_REPETITIONS || !(run->seconds > 0 && run->seconds < 10))
+  if (run->cpu < 0 || run->cpu >= FM_MAX_CPUS || run->least < MIN_BYTES || run->most < run->least ||
+      run->per_octave < 1 || run->repetitions < 1 || run->repetitions > MAX_REPETITIONS ||
+      !(run->seconds > 0 && run->seconds < 10))
     fm_fail(
         "usage: memory_latency --cpu NUMBER [--node NUMBER] [--least BYTES, at least %d]"
         " [--most BYTES] [--per-octave N] [--repetitions 1..%d] [--seconds S]",

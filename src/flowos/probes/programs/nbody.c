@@ -113,7 +113,7 @@ static void measure(struct run *run, const int *cpus, double seconds) {
 }
 
 int main(int count, char **words) {
-  static int cpus[FM_MOST_CPUS];
+  static int cpus[FM_MAX_CPUS];
   struct run run = {.repetitions = 5, .bodies = 16384};
   double seconds = 2;
   for (int i = 1; i + 1 < count; i += 2) {

@@ -100,8 +100,8 @@ static void spin_on(const int *cpus, int count, double seconds, struct spin *spi
 }
 
 int main(int count, char **words) {
-  static int cpus[FM_MOST_CPUS];
-  static struct spin alone, together[FM_MOST_CPUS];
+  static int cpus[FM_MAX_CPUS];
+  static struct spin alone, together[FM_MAX_CPUS];
   if (count != 3 || strcmp(words[1], "--cpus") != 0) fm_fail("usage: state --cpus LIST");
   const int cpu_count = fm_parse_cpus(words[2], cpus);
   spin_on(cpus, 1, alone_seconds, &alone);

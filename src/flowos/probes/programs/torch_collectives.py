@@ -28,7 +28,7 @@ BUS: dict[str, Callable[[int], float]] = {
     "allgather": lambda ranks: (ranks - 1) / ranks,
     "reducescatter": lambda ranks: (ranks - 1) / ranks,
 }
-LEAST, MOST, CALLS = 3, 20, 10
+MIN_SAMPLES, MAX_SAMPLES, CALLS = 3, 20, 10
 TimedCall = Callable[[], Any]
 PR_SET_PDEATHSIG = 1
 
@@ -83,7 +83,7 @@ class Rank:
         if not is_right():
             sys.exit(f"torch_collectives: {kind} of {size} bytes gave wrong sums on a rank")
         once = self._calls(call, CALLS)
-        count = max(LEAST, min(MOST, int(seconds / max(once * CALLS, 1e-9))))
+        count = max(MIN_SAMPLES, min(MAX_SAMPLES, int(seconds / max(once * CALLS, 1e-9))))
         (agreed,) = self._agreed([float(count)])
         return [self._calls(call, CALLS) for _ in range(round(agreed))]
 

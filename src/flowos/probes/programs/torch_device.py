@@ -19,7 +19,16 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from gpu_common import LEAST, MOST, Device, TimedCall, cannot, reading, relative_error, torch
+from gpu_common import (
+    MAX_SAMPLES,
+    MIN_SAMPLES,
+    Device,
+    TimedCall,
+    cannot,
+    reading,
+    relative_error,
+    torch,
+)
 
 DTYPES = {"f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16}
 STREAM_KERNELS = {"copy": 2, "scale": 2, "add": 3, "triad": 3}
@@ -191,7 +200,7 @@ def copying(to: str, host: Any, near: Any, there: Any) -> TimedCall:
 def plain_times(device: Device, call: TimedCall, seconds: float) -> list[float]:
     """As `times`, one call after the other: a copy is not to be hidden in a graph."""
     once = device.once(call)
-    count = max(LEAST, min(MOST, int(seconds / max(once, 1e-6))))
+    count = max(MIN_SAMPLES, min(MAX_SAMPLES, int(seconds / max(once, 1e-6))))
     return [device.once(call) for _ in range(count)]
 
 

@@ -264,7 +264,7 @@ static void set_limit(struct run *run) {
 }
 
 int main(int count, char **words) {
-  static int cpus[FM_MOST_CPUS];
+  static int cpus[FM_MAX_CPUS];
   static struct run run = {.least = 16 << 10,
                            .most = 1 << 30,
                            .per_octave = 3,

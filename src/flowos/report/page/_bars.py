@@ -20,8 +20,8 @@ Group = tuple[str, tuple[tuple[Line, Measurement], ...]]
 def bars(panel: Panel, name: str) -> Markup:
     """The drawing of a panel that has at least one bar."""
     groups = _groups(panel)
-    most = max(m.value for each in panel.lines for _, m in each.points)
-    axis = _axis(panel, most)
+    max_value = max(m.value for each in panel.lines for _, m in each.points)
+    axis = _axis(panel, max_value)
     parts: list[Markup] = []
     y = 4.0
     for label, members in groups:
@@ -29,7 +29,7 @@ def bars(panel: Panel, name: str) -> Markup:
         y += _HEAD
         parts.append(line("base", 0.5, y - 2, 0.5, y + len(members) * (_BAR + _GAP) - 2))
         for each, m in members:
-            parts.append(_bar(each, m, _ceiling(m, panel, most), axis, y, panel.scale))
+            parts.append(_bar(each, m, _ceiling(m, panel, max_value), axis, y, panel.scale))
             y += _BAR + _GAP
         y += 8
     return drawing(panel, name, y, _description(groups, panel.scale), *parts)
@@ -47,19 +47,19 @@ def _members(panel: Panel, x: str) -> Iterator[tuple[Line, Measurement]]:
                 yield each, m
 
 
-def _axis(panel: Panel, most: float) -> Axis:
+def _axis(panel: Panel, max_value: float) -> Axis:
     shown = [m for each in panel.lines for _, m in each.points]
-    ends = [v for m in shown for v in (m.value, m.high, *_ceiling(m, panel, most))]
-    high = max(v for v in ends if v <= abs(most) * _OFF_THE_SCALE)
+    ends = [v for m in shown for v in (m.value, m.high, *_ceiling(m, panel, max_value))]
+    high = max(v for v in ends if v <= abs(max_value) * _OFF_THE_SCALE)
     if panel.chart.log_y:
         low = min(m.value for m in shown) / 2
         return Axis(low, max(high, low * 10), 1, WIDTH - _NUMBERS, log=True)
     return Axis(0.0, high if high > 0 else 1.0, 1, WIDTH - _NUMBERS)
 
 
-def _ceiling(m: Measurement, panel: Panel, most: float) -> list[float]:
+def _ceiling(m: Measurement, panel: Panel, max_value: float) -> list[float]:
     found = share_of(m, "measured") if panel.chart.ceilings else None
-    return [found.ceiling] if found and 0 < found.ceiling <= most * _OFF_THE_SCALE else []
+    return [found.ceiling] if found and 0 < found.ceiling <= max_value * _OFF_THE_SCALE else []
 
 
 def _bar(

@@ -84,8 +84,10 @@ def _lede(spreads: Sequence[DeploymentSpread]) -> Markup:
         f"{count['inconclusive']} inconclusive",
     ]
     widest = max(spreads, key=lambda each: each.between)
-    most = f" The largest spread between deployments: {share(widest.between)}, of {widest.metric}."
-    return join(tag("strong", f"{'; '.join(said)}."), most)
+    max_spread = (
+        f" The largest spread between deployments: {share(widest.between)}, of {widest.metric}."
+    )
+    return join(tag("strong", f"{'; '.join(said)}."), max_spread)
 
 
 def _shared(spreads: Sequence[DeploymentSpread]) -> Pairs:
@@ -107,7 +109,7 @@ def _spread(spreads: Sequence[DeploymentSpread]) -> Iterator[Markup]:
         yield tag("p", "There is nothing to draw.", class_="note")
         return
     shared = _shared(spreads)
-    most = max(max(each.between, each.within) for each in spreads)
+    max_spread = max(max(each.between, each.within) for each in spreads)
     legend = [
         tag("li", swatch(colour, bar=True), tag("span", words), class_=f"k{colour}")
         for colour, words in enumerate(_SPREADS)
@@ -117,7 +119,9 @@ def _spread(spreads: Sequence[DeploymentSpread]) -> Iterator[Markup]:
         tag(
             "figure",
             tag("figcaption", tag("h3", metric)),
-            _drawing(metric, [s for s in spreads if s.metric == metric], shared, most, f"m{i}"),
+            _drawing(
+                metric, [s for s in spreads if s.metric == metric], shared, max_spread, f"m{i}"
+            ),
         )
         for i, metric in enumerate(dict.fromkeys(spread.metric for spread in spreads))
     ]
@@ -126,9 +130,9 @@ def _spread(spreads: Sequence[DeploymentSpread]) -> Iterator[Markup]:
 
 
 def _drawing(
-    metric: str, spreads: Sequence[DeploymentSpread], shared: Pairs, most: float, name: str
+    metric: str, spreads: Sequence[DeploymentSpread], shared: Pairs, max_spread: float, name: str
 ) -> Markup:
-    axis = Axis(0.0, most if most > 0 else 1.0, 1, WIDTH - _SHARES)
+    axis = Axis(0.0, max_spread if max_spread > 0 else 1.0, 1, WIDTH - _SHARES)
     labels = [_levels(each, shared) or metric for each in spreads]
     parts: list[Markup] = []
     y = 4.0

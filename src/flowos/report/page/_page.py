@@ -15,6 +15,7 @@ from flowos.report._words import (
     counted,
     early_of,
     facts_rows,
+    gain_of,
     is_comparison,
     machine_line,
     nothing_to_do,
@@ -23,7 +24,6 @@ from flowos.report._words import (
     value_of,
     verdicts_title,
     why_of,
-    worth_of,
 )
 from flowos.report.page._bars import bars
 from flowos.report.page._cards import cards
@@ -145,7 +145,7 @@ def _advice(report: Report) -> PagePart | None:
     rows = (
         tag(
             "li",
-            tag("b", worth_of(each)),
+            tag("b", gain_of(each)),
             tag("div", words(each.do), tag("p", why_of(each), class_="note")),
         )
         for each in report.advice

@@ -25,9 +25,9 @@ class Axis:
         return self.low <= value <= self.high
 
 
-def even_ticks(low: float, high: float, most: int = 6) -> tuple[float, ...]:
-    """At most `most` round values (1, 2, 2.5 or 5 times a power of ten) within low..high."""
-    rough = (high - low) / most
+def even_ticks(low: float, high: float, max_ticks: int = 6) -> tuple[float, ...]:
+    """At most `max_ticks` round values (1, 2, 2.5 or 5 times a power of ten) within low..high."""
+    rough = (high - low) / max_ticks
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(s * power for s in (1.0, 2.0, 2.5, 5.0, 10.0) if s * power >= rough * 0.999)
     first = math.ceil(low / step - 1e-9)
@@ -35,20 +35,20 @@ def even_ticks(low: float, high: float, most: int = 6) -> tuple[float, ...]:
     return tuple(i * step for i in range(first, last + 1))
 
 
-def decade_ticks(low: float, high: float, most: int = 7) -> tuple[float, ...]:
+def decade_ticks(low: float, high: float, max_ticks: int = 7) -> tuple[float, ...]:
     """Powers of ten within low..high, thinned; with 2 and 5 between if there are few."""
     first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
     if last - first < 2:
         found = [m * 10.0**e for e in range(first - 1, last + 1) for m in (1, 2, 5)]
         return tuple(v for v in found if low * 0.999 <= v <= high * 1.001)
-    step = -(-(last - first + 1) // most)
+    step = -(-(last - first + 1) // max_ticks)
     return tuple(10.0**e for e in range(first, last + 1, step))
 
 
-def binary_ticks(low: float, high: float, most: int = 6) -> tuple[float, ...]:
+def binary_ticks(low: float, high: float, max_ticks: int = 6) -> tuple[float, ...]:
     """Powers of two within low..high, evenly thinned."""
     first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
-    step = max(1, -(-(last - first + 1) // most))
+    step = max(1, -(-(last - first + 1) // max_ticks))
     return tuple(2.0**e for e in range(first, last + 1, step))
 
 

@@ -176,6 +176,18 @@ def test_the_processor_of_another_node_counts_for_code_that_is_compiled_there_al
     assert len({key(fo.command(["none"]), node=node) for node in nodes}) == 1
 
 
+@pytest.mark.parametrize(("language", "program"), [("r", "Rscript"), ("julia", "julia")])
+def test_the_program_of_a_language_counts_as_the_node_has_it(language: str, program: str) -> None:
+    vector = fo.array(fo.float64, ("n",))
+    define = getattr(fo, language)
+    task = define("f = 1\n", "f", inputs={"x": vector}, outputs={"y": vector})
+    nodes = [Elsewhere(digests=each) for each in ({}, {program: "1"}, {program: "2"})]
+    assert len({key(task, 1, node=node) for node in nodes}) == 3
+    assert len({key(add, 1, 2, node=node) for node in nodes}) == 1
+    other = define("f = 2\n", "f", inputs={"x": vector}, outputs={"y": vector})
+    assert key(task, 1) != key(other, 1)
+
+
 def test_files_of_a_command_count_as_the_node_has_them() -> None:
     command = fo.command(["tool", "/etc/passwd"])
     said = [{}, {"/there": "1"}, {"/there": "2"}, {"/there": "1", "/etc/passwd": "3"}]

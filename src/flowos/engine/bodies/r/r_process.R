@@ -1,12 +1,8 @@
 # The process that runs bodies in R: it is taught functions, and answers each message with one.
-# _r_process.py is at the other end.
+# _language_channel.py is at the other end, and says what messages are.
 #
-# Arguments: the FIFO that messages come by, the one for answers, the file for what is too long.
-# A message: kind (1 teach, 2 call), whether its values lie in that file, count of numbers, those
-# numbers, the values. An answer: status (0 good, 1 an error, 2 a result that its port does not
-# take), whether the values lie in the file, count of numbers, bytes of values here, the numbers,
-# the values. All but the values is float64: each call of readBin and writeBin takes 10 us. Texts
-# end with a 0 byte.
+# Arguments: the FIFO that messages come by, the one for answers, the file for what is too long. All
+# but the values is float64, as each call of readBin and writeBin takes 10 us. Texts end with a 0 byte.
 local({
   LOGICAL <- 1; INTEGER <- 2; DOUBLE <- 3; COMPLEX <- 4; TEXT <- 5
   NAMES <- c("logical", "integer", "double", "complex", "character")
@@ -170,8 +166,8 @@ local({
     value
   }
 
-  # wanted: (code, axes, extents) of each output; an extent of -1 is any.
-  give <- function(result, wanted, names) {
+  # requested: (code, axes, extents) of each output; an extent of -1 is any.
+  give <- function(result, requested, names) {
     values <- if (length(names)) list(result) else list()
     if (length(names) > 1) {
       if (!is.list(result) || length(result) != length(names)) {
@@ -187,9 +183,9 @@ local({
     codes <- numeric(length(values))
     at <- 1
     for (i in seq_along(values)) {
-      code <- wanted[[at]]
-      axes <- wanted[[at + 1]]
-      why <- incompatibility(values[[i]], code, wanted[at + 1 + seq_len(axes)])
+      code <- requested[[at]]
+      axes <- requested[[at + 1]]
+      why <- incompatibility(values[[i]], code, requested[at + 1 + seq_len(axes)])
       if (nzchar(why)) return(refuse(2, names[[i]], why))
       values[[i]] <- as_sent(values[[i]], code)
       codes[[i]] <- if (code == INTEGER && is.double(values[[i]])) DOUBLE else code

@@ -237,32 +237,32 @@ FLOWOS_FOLD std::uint32_t by_folding(std::uint32_t state, const std::byte* at, s
 
 #endif
 
-std::vector<Crc32cWay> usable_ways() {
-  std::vector<Crc32cWay> ways;
+std::vector<Crc32cVariant> usable_variants() {
+  std::vector<Crc32cVariant> variants;
 #if defined(__x86_64__)
   __builtin_cpu_init();
   const bool instruction = __builtin_cpu_supports("sse4.2") != 0;
   if (instruction && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq") &&
       __builtin_cpu_supports("pclmul")) {
-    ways.push_back({"vpclmulqdq", by_folding});
+    variants.push_back({"vpclmulqdq", by_folding});
   }
-  if (instruction) ways.push_back({"sse4.2", by_instruction});
+  if (instruction) variants.push_back({"sse4.2", by_instruction});
 #elif defined(FLOWOS_CRC32C)
-  if ((getauxval(AT_HWCAP) & HWCAP_CRC32) != 0) ways.push_back({"armv8 crc", by_instruction});
+  if ((getauxval(AT_HWCAP) & HWCAP_CRC32) != 0) variants.push_back({"armv8 crc", by_instruction});
 #endif
-  ways.push_back({"tables", by_tables});
-  return ways;
+  variants.push_back({"tables", by_tables});
+  return variants;
 }
 
 }  // namespace
 
-std::span<const Crc32cWay> crc32c_ways() {
-  static const std::vector<Crc32cWay> ways = usable_ways();
-  return ways;
+std::span<const Crc32cVariant> crc32c_variants() {
+  static const std::vector<Crc32cVariant> variants = usable_variants();
+  return variants;
 }
 
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t so_far) {
-  static const auto run = crc32c_ways().front().run;
+  static const auto run = crc32c_variants().front().run;
   return ~run(~so_far, bytes.data(), bytes.size());
 }
 

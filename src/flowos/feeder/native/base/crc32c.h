@@ -10,12 +10,12 @@ namespace flowos::feed {
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t so_far = 0);
 
 // One way to compute it, on the bare register: crc32c(bytes) == ~run(~0, bytes).
-struct Crc32cWay {
+struct Crc32cVariant {
   const char* name;
   std::uint32_t (*run)(std::uint32_t state, const std::byte* bytes, std::size_t count);
 };
 
-// The ways that this CPU has, fastest first; the last one needs nothing of it.
-std::span<const Crc32cWay> crc32c_ways();
+// The variants that this CPU has, fastest first; the last one needs nothing of it.
+std::span<const Crc32cVariant> crc32c_variants();
 
 }  // namespace flowos::feed

@@ -96,9 +96,10 @@ std::uint64_t kept_in(const SharedIndex& index) {
 }
 
 // replaced: samples that were removed, of another list.
-std::unique_ptr<SharedIndex> alone(const Folder& folder, std::uint64_t samples,
-                                   std::uint64_t fingerprint, const std::string& neighbours,
-                                   std::uint64_t& replaced) {
+std::unique_ptr<SharedIndex> open_exclusive(const Folder& folder, std::uint64_t samples,
+                                            std::uint64_t fingerprint,
+                                            const std::string& neighbours,
+                                            std::uint64_t& replaced) {
   std::unique_ptr<SharedIndex> index = SharedIndex::open(folder, true);
   if (!index || !is_for(*index, samples, fingerprint)) {
     if (index) replaced = kept_in(*index);
@@ -109,8 +110,8 @@ std::unique_ptr<SharedIndex> alone(const Folder& folder, std::uint64_t samples,
   return index;
 }
 
-std::unique_ptr<SharedIndex> beside_others(const Folder& folder, std::uint64_t samples,
-                                           std::uint64_t fingerprint) {
+std::unique_ptr<SharedIndex> open_shared(const Folder& folder, std::uint64_t samples,
+                                         std::uint64_t fingerprint) {
   std::unique_ptr<SharedIndex> index = SharedIndex::open(folder, true);
   if (!index || !is_for(*index, samples, fingerprint)) {
     throw FeedError("cache folder " + folder.path +
@@ -155,8 +156,8 @@ Attached attach(const std::string& path, std::uint64_t samples, std::uint64_t fi
   }
   std::uint64_t replaced = 0;
   std::unique_ptr<SharedIndex> index =
-      slots->alone() ? alone(folder, samples, fingerprint, neighbours, replaced)
-                     : beside_others(folder, samples, fingerprint);
+      slots->alone() ? open_exclusive(folder, samples, fingerprint, neighbours, replaced)
+                     : open_shared(folder, samples, fingerprint);
   const std::optional<std::uint32_t> slot = slots->take();
   if (!slot) {
     throw FeedError("cache folder " + path + ": " + std::to_string(kProcesses) +

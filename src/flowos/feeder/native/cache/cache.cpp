@@ -31,8 +31,8 @@ namespace flowos::feed {
 namespace {
 
 using cache::Entry;
-using cache::Place;
 using cache::Segments;
+using cache::SlotRange;
 using cache::State;
 using cache::Word;
 using std::chrono::milliseconds;
@@ -49,10 +49,10 @@ std::uint32_t* lower_half(std::atomic<std::uint64_t>& word) {
   return reinterpret_cast<std::uint32_t*>(&word);
 }
 
-void sleep_while(std::atomic<std::uint64_t>& word, std::uint64_t seen, nanoseconds most) {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(most);
+void sleep_while(std::atomic<std::uint64_t>& word, std::uint64_t seen, nanoseconds max_wait) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(max_wait);
   const timespec limit{static_cast<std::time_t>(seconds.count()),
-                       static_cast<long>((most - seconds).count())};
+                       static_cast<long>((max_wait - seconds).count())};
   ::syscall(SYS_futex, lower_half(word), FUTEX_WAIT, static_cast<std::uint32_t>(seen), &limit,
             nullptr, 0);
 }
@@ -67,7 +67,7 @@ std::int64_t now_ns() { return nanoseconds(steady_clock::now().time_since_epoch(
 struct Seen {
   std::uint64_t bits = 0;
   std::uint64_t length = 0;
-  Place place;
+  SlotRange range;
   std::uint32_t crc = 0;
 
   Word word() const { return Word::of(bits); }
@@ -79,7 +79,7 @@ Seen look_at(const Entry& entry) {
     seen.bits = entry.word.load(std::memory_order_acquire);
     if (!seen.word().kept()) return seen;
     seen.length = entry.length.load(std::memory_order_acquire);
-    seen.place = {entry.segment.load(std::memory_order_acquire),
+    seen.range = {entry.segment.load(std::memory_order_acquire),
                   entry.first.load(std::memory_order_acquire),
                   static_cast<std::uint32_t>(cache::slots_for(seen.length))};
     seen.crc = entry.crc.load(std::memory_order_acquire);
@@ -176,7 +176,7 @@ struct Cache::Inside {
 
   Segments::Found read(const Seen& seen, std::span<std::byte> into) {
     if (seen.length != into.size()) return Segments::Found::wrong;
-    return segments.read(seen.place, into, seen.crc);
+    return segments.read(seen.range, into, seen.crc);
   }
 
   // It was seen right since the machine was started.
@@ -271,15 +271,15 @@ bool Cache::publish(std::uint64_t sample, std::span<const std::byte> bytes) {
   }
   const std::uint32_t lane = in.attached.slot % cache::kLanes;
   const std::uint32_t sharers = std::min(in.processes(), cache::kLanes);
-  const std::optional<Place> place = in.segments.keep(bytes, lane, sharers);
-  if (!place) {
+  const std::optional<SlotRange> range = in.segments.keep(bytes, lane, sharers);
+  if (!range) {
     in.no_room_for(bytes.size());
     in.change(entry, 0);
     return false;
   }
   entry.length.store(bytes.size(), std::memory_order_relaxed);
-  entry.segment.store(place->segment, std::memory_order_relaxed);
-  entry.first.store(place->first, std::memory_order_relaxed);
+  entry.segment.store(range->segment, std::memory_order_relaxed);
+  entry.first.store(range->first, std::memory_order_relaxed);
   entry.crc.store(crc32c(bytes), std::memory_order_relaxed);
   const std::uint32_t publication = ++in.attached.index->header().publications;
   in.change(entry, Word{State::ready, 0, publication}.bits());
@@ -294,12 +294,12 @@ void Cache::abandon(std::uint64_t sample) {
   if (in.attached.slots && entry.word.compare_exchange_strong(claim, 0)) wake_all(entry.word);
 }
 
-void Cache::wait(std::uint64_t sample, milliseconds most) const {
+void Cache::wait(std::uint64_t sample, milliseconds max_wait) const {
   Inside& in = *inside_;
   in.refuse_in_child();
   if (!in.attached.slots) return;
   Entry& entry = in.entry(sample);
-  const auto until = steady_clock::now() + most;
+  const auto until = steady_clock::now() + max_wait;
   for (;;) {
     std::uint64_t seen = entry.word.load(std::memory_order_acquire);
     const Word owner = Word::of(seen);
@@ -322,12 +322,12 @@ void Cache::drop(std::uint64_t sample) {
   const Seen seen = look_at(entry);
   std::uint64_t bits = seen.bits;
   if (!seen.word().kept() || !in.writable() || !entry.word.compare_exchange_strong(bits, 0)) return;
-  in.segments.release(seen.place);
+  in.segments.release(seen.range);
   ++in.attached.index->header().drops;
 }
 
-std::uint32_t Cache::part_of(std::uint32_t most) const {
-  return std::max<std::uint32_t>(1, most / inside_->processes());
+std::uint32_t Cache::part_of(std::uint32_t max_reads) const {
+  return std::max<std::uint32_t>(1, max_reads / inside_->processes());
 }
 
 std::uint64_t Cache::fingerprint() const { return inside_->attached.index->identity().fingerprint; }

@@ -71,13 +71,13 @@ class Cache {
   bool publish(std::uint64_t sample, std::span<const std::byte> bytes);
   void abandon(std::uint64_t sample);
   // After `theirs`: until it is published, abandoned, or its owner is dead; then claim again.
-  void wait(std::uint64_t sample, std::chrono::milliseconds most) const;
+  void wait(std::uint64_t sample, std::chrono::milliseconds max_wait) const;
   // Gives its room back (punched out); only for a ready sample that is not needed soon.
   void drop(std::uint64_t sample);
 
-  // The share of `most` source reads in flight on this node that this process may have: equal
+  // The share of `max_reads` source reads in flight on this node that this process may have: equal
   // parts for all processes attached.
-  std::uint32_t part_of(std::uint32_t most) const;
+  std::uint32_t part_of(std::uint32_t max_reads) const;
   // Of the data set that it was attached for.
   std::uint64_t fingerprint() const;
   // Once, the first reason why something was not cached; empty: all was.

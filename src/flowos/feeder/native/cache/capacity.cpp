@@ -37,28 +37,28 @@ std::uint64_t next_smaller(std::uint64_t size, std::uint64_t needed) {
 
 }  // namespace
 
-std::optional<Place> Segments::allocate(std::uint64_t bytes, std::uint32_t lane,
-                                        std::uint32_t sharers) {
-  if (bytes == 0) return Place{};
+std::optional<SlotRange> Segments::allocate(std::uint64_t bytes, std::uint32_t lane,
+                                            std::uint32_t sharers) {
+  if (bytes == 0) return SlotRange{};
   if (slots_for(bytes) > std::numeric_limits<std::uint32_t>::max() / 2) return std::nullopt;
   const auto slots = static_cast<std::uint32_t>(slots_for(bytes));
   auto& lanes = index_.header().lanes;
-  if (auto place = take(lanes[lane], slots)) return place;
+  if (auto range = take(lanes[lane], slots)) return range;
   std::string why;
   {
     const std::lock_guard lock(growing_);
-    if (auto place = take(lanes[lane], slots)) return place;  // another thread has grown it
-    if (auto place = grow(lanes[lane], slots, sharers, why)) return place;
+    if (auto range = take(lanes[lane], slots)) return range;  // another thread has grown it
+    if (auto range = grow(lanes[lane], slots, sharers, why)) return range;
   }
   for (auto& other : lanes) {
-    if (auto place = take(other, slots)) return place;
+    if (auto range = take(other, slots)) return range;
   }
   complaint_.say("cache " + folder_.path + ": " + why +
                  "; what is not in it is read from the source");
   return std::nullopt;
 }
 
-std::optional<Place> Segments::take(std::atomic<std::uint64_t>& lane, std::uint32_t slots) {
+std::optional<SlotRange> Segments::take(std::atomic<std::uint64_t>& lane, std::uint32_t slots) {
   std::uint64_t seen = lane.load();
   for (;;) {
     const Lane at = Lane::of(seen);
@@ -67,25 +67,26 @@ std::optional<Place> Segments::take(std::atomic<std::uint64_t>& lane, std::uint3
     if (std::uint64_t{at.next} + slots > record.capacity.load()) return std::nullopt;
     record.live += slots;  // before it is ours, so that the segment is never seen unused
     const Lane after{at.segment, at.next + slots};
-    if (lane.compare_exchange_strong(seen, after.bits())) return Place{at.segment, at.next, slots};
+    if (lane.compare_exchange_strong(seen, after.bits()))
+      return SlotRange{at.segment, at.next, slots};
     lessen(at.segment, slots);
   }
 }
 
-std::optional<Place> Segments::grow(std::atomic<std::uint64_t>& lane, std::uint32_t slots,
-                                    std::uint32_t sharers, std::string& why) {
+std::optional<SlotRange> Segments::grow(std::atomic<std::uint64_t>& lane, std::uint32_t slots,
+                                        std::uint32_t sharers, std::string& why) {
   const std::optional<std::uint32_t> number = new_segment(slots, sharers, why);
   if (!number) return std::nullopt;
   std::uint64_t seen = lane.load();
   for (;;) {
-    if (auto place = take(lane, slots)) {  // another process was faster
+    if (auto range = take(lane, slots)) {  // another process was faster
       lessen(*number, slots);
-      return place;
+      return range;
     }
     // It fails too where a smaller sample has just found room in what is left.
     if (!lane.compare_exchange_strong(seen, Lane{*number, slots}.bits())) continue;
     leave(Lane::of(seen));
-    return Place{*number, 0, slots};
+    return SlotRange{*number, 0, slots};
   }
 }
 

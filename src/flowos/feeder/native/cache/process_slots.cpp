@@ -132,8 +132,8 @@ std::uint32_t Slots::count_in(const Folder& folder, std::uint32_t below) {
   return file ? count_others(file.get(), std::min(below, kProcesses)) : 0;
 }
 
-bool Slots::lock_attaching(std::chrono::milliseconds most) {
-  const auto until = std::chrono::steady_clock::now() + most;
+bool Slots::lock_attaching(std::chrono::milliseconds max_wait) {
+  const auto until = std::chrono::steady_clock::now() + max_wait;
   while (!set_lock(file_, F_WRLCK, kAttaching)) {
     if (std::chrono::steady_clock::now() >= until) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));

@@ -27,7 +27,7 @@ class Slots {
   Slots& operator=(const Slots&) = delete;
 
   // One process at a time attaches. False: others do, all that time.
-  bool lock_attaching(std::chrono::milliseconds most);
+  bool lock_attaching(std::chrono::milliseconds max_wait);
   void unlock_attaching();
   // The file is still the one that the next process will find.
   bool current(const Folder& folder) const;

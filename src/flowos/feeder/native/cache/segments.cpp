@@ -39,7 +39,7 @@ std::size_t half_of_descriptors() {
   return std::clamp<std::size_t>(limit.rlim_cur / 2, 32, kSegments);
 }
 
-off_t begin_of(const Place& place) { return static_cast<off_t>(place.first * kSlotBytes); }
+off_t begin_of(const SlotRange& range) { return static_cast<off_t>(range.first * kSlotBytes); }
 
 }  // namespace
 
@@ -80,14 +80,14 @@ void Segments::forget_removed() {
   }
 }
 
-std::optional<Place> Segments::keep(std::span<const std::byte> bytes, std::uint32_t lane,
-                                    std::uint32_t sharers) {
+std::optional<SlotRange> Segments::keep(std::span<const std::byte> bytes, std::uint32_t lane,
+                                        std::uint32_t sharers) {
   for (int tries = 0;; ++tries) {
-    const std::optional<Place> place = allocate(bytes.size(), lane, sharers);
-    const int error = place ? write(*place, bytes) : 0;
-    if (!place || error == 0) return place;
-    release(*place);
-    if (error == ENOENT) abandon(place->segment);  // it was removed
+    const std::optional<SlotRange> range = allocate(bytes.size(), lane, sharers);
+    const int error = range ? write(*range, bytes) : 0;
+    if (!range || error == 0) return range;
+    release(*range);
+    if (error == ENOENT) abandon(range->segment);  // it was removed
     if (error == ENOENT && tries < static_cast<int>(kLanes)) continue;
     complaint_.say("cache " + folder_.path + ": a sample could not be written: " + reason(error));
     return std::nullopt;
@@ -95,13 +95,13 @@ std::optional<Place> Segments::keep(std::span<const std::byte> bytes, std::uint3
 }
 
 // An errno, 0: done.
-int Segments::write(const Place& place, std::span<const std::byte> bytes) {
-  if (place.slots == 0) return 0;
-  const File file = open(place.segment);
+int Segments::write(const SlotRange& range, std::span<const std::byte> bytes) {
+  if (range.slots == 0) return 0;
+  const File file = open(range.segment);
   if (!file) return errno;
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t written = ::pwrite(file->get(), bytes.data() + done, bytes.size() - done,
-                                     begin_of(place) + static_cast<off_t>(done));
+                                     begin_of(range) + static_cast<off_t>(done));
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return written < 0 ? errno : ENOSPC;
     done += static_cast<std::size_t>(written);
@@ -109,15 +109,16 @@ int Segments::write(const Place& place, std::span<const std::byte> bytes) {
   return 0;
 }
 
-Segments::Found Segments::read(const Place& place, std::span<std::byte> into, std::uint32_t crc) {
-  if (place.slots == 0) return crc == crc32c({}) ? Found::right : Found::wrong;
-  const File file = open(place.segment);
+Segments::Found Segments::read(const SlotRange& range, std::span<std::byte> into,
+                               std::uint32_t crc) {
+  if (range.slots == 0) return crc == crc32c({}) ? Found::right : Found::wrong;
+  const File file = open(range.segment);
   if (!file) return errno == ENOENT ? Found::gone : Found::unreadable;
   std::uint32_t sum = 0;
   for (std::size_t done = 0; done < into.size();) {
     const std::span<std::byte> piece = into.subspan(done, std::min(kPiece, into.size() - done));
     const ssize_t got = ::pread(file->get(), piece.data(), piece.size(),
-                                begin_of(place) + static_cast<off_t>(done));
+                                begin_of(range) + static_cast<off_t>(done));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return Found::gone;
     sum = crc32c(piece.first(static_cast<std::size_t>(got)), sum);
@@ -126,16 +127,16 @@ Segments::Found Segments::read(const Place& place, std::span<std::byte> into, st
   return sum == crc ? Found::right : Found::wrong;
 }
 
-void Segments::release(const Place& place) {
-  if (place.slots == 0) return;
-  SegmentRecord& record = index_.record(place.segment);
-  if (record.number.load() != place.segment) return;
-  const File file = open(place.segment);
-  if (file && ::fallocate(file->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, begin_of(place),
-                          static_cast<off_t>(place.slots * kSlotBytes)) == 0) {
-    give_back(record, place.slots);
+void Segments::release(const SlotRange& range) {
+  if (range.slots == 0) return;
+  SegmentRecord& record = index_.record(range.segment);
+  if (record.number.load() != range.segment) return;
+  const File file = open(range.segment);
+  if (file && ::fallocate(file->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, begin_of(range),
+                          static_cast<off_t>(range.slots * kSlotBytes)) == 0) {
+    give_back(record, range.slots);
   }
-  lessen(place.segment, place.slots);
+  lessen(range.segment, range.slots);
 }
 
 }  // namespace flowos::feed::cache

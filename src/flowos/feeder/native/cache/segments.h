@@ -20,7 +20,7 @@
 namespace flowos::feed::cache {
 
 // Where the bytes of a sample are.
-struct Place {
+struct SlotRange {
   std::uint32_t segment = 0;
   std::uint32_t first = 0;  // slot
   std::uint32_t slots = 0;  // 0: a sample without bytes, which is nowhere
@@ -43,11 +43,11 @@ class Segments {
 
   // Writes them into this lane, or elsewhere when it has no room; nothing: there is none.
   // `sharers`: processes that want some.
-  std::optional<Place> keep(std::span<const std::byte> bytes, std::uint32_t lane,
-                            std::uint32_t sharers);
-  Found read(const Place& place, std::span<std::byte> into, std::uint32_t crc);
+  std::optional<SlotRange> keep(std::span<const std::byte> bytes, std::uint32_t lane,
+                                std::uint32_t sharers);
+  Found read(const SlotRange& range, std::span<std::byte> into, std::uint32_t crc);
   // Gives the room back.
-  void release(const Place& place);
+  void release(const SlotRange& range);
   std::uint64_t evicted_bytes() const { return evicted_bytes_.load(); }
 
  private:
@@ -57,11 +57,11 @@ class Segments {
   void keep_open(std::uint32_t number, const File& file);
   void forget_removed();
 
-  int write(const Place& place, std::span<const std::byte> bytes);
-  std::optional<Place> allocate(std::uint64_t bytes, std::uint32_t lane, std::uint32_t sharers);
-  std::optional<Place> take(std::atomic<std::uint64_t>& lane, std::uint32_t slots);
-  std::optional<Place> grow(std::atomic<std::uint64_t>& lane, std::uint32_t slots,
-                            std::uint32_t sharers, std::string& why);
+  int write(const SlotRange& range, std::span<const std::byte> bytes);
+  std::optional<SlotRange> allocate(std::uint64_t bytes, std::uint32_t lane, std::uint32_t sharers);
+  std::optional<SlotRange> take(std::atomic<std::uint64_t>& lane, std::uint32_t slots);
+  std::optional<SlotRange> grow(std::atomic<std::uint64_t>& lane, std::uint32_t slots,
+                                std::uint32_t sharers, std::string& why);
   std::optional<std::uint32_t> new_segment(std::uint32_t slots, std::uint32_t sharers,
                                            std::string& why);
   std::optional<std::uint32_t> make_segment(std::uint32_t slots, std::uint32_t sharers,

@@ -138,8 +138,8 @@ void TarReader::pass(std::uint64_t size) {
   at_ += size + std::min(left, padding);
 }
 
-std::string TarReader::content(const TarMember& member, std::size_t most) {
-  return std::string(view(member.offset, std::min<std::uint64_t>(member.size, most)));
+std::string TarReader::content(const TarMember& member, std::size_t max_bytes) {
+  return std::string(view(member.offset, std::min<std::uint64_t>(member.size, max_bytes)));
 }
 
 // The header at at_, which is then behind it. Nothing: the end.

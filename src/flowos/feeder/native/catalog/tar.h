@@ -26,8 +26,8 @@ class TarReader {
   // Nothing: the end. Throws FeedError if it is no tar, compressed, truncated, damaged, or has a
   // sparse member.
   std::optional<TarMember> next();
-  // The first bytes of a member, at most `most`. Throws FeedError if they cannot be read.
-  std::string content(const TarMember& member, std::size_t most);
+  // The first bytes of a member, at most `max_bytes`. Throws FeedError if they cannot be read.
+  std::string content(const TarMember& member, std::size_t max_bytes);
 
  private:
   struct Header {

@@ -58,7 +58,8 @@ Peers::Peers(const PeerSettings& settings, const Order& order, const Share& shar
       password_{settings_.secret, cache->fingerprint()},
       readers_(order, share, settings_.node_of_rank),
       eviction_(readers_, settings_.node),
-      server_(Endpoint::parse(settings_.nodes[settings_.node]), password_, cache, settings_.most) {
+      server_(Endpoint::parse(settings_.nodes[settings_.node]), password_, cache,
+              settings_.max_wait) {
   for (const std::string& text : settings_.nodes) {
     nodes_.push_back(std::make_unique<Node>());
     nodes_.back()->end = Endpoint::parse(text);
@@ -109,7 +110,7 @@ bool Peers::exchange(const Line& line, std::uint64_t sample, Answer& answer) {
 // An idle connection, else a new one where there may be more, else the next that is given back.
 std::optional<Line> Peers::borrow(Node& node, bool& is_new) {
   std::unique_lock lock(node.mutex);
-  node.freed.wait_for(lock, settings_.most, [&] {
+  node.freed.wait_for(lock, settings_.max_wait, [&] {
     return closed_ || !node.idle.empty() || node.lines < settings_.connections;
   });
   if (closed_ || Clock::now() < node.rests_until) return std::nullopt;
@@ -126,7 +127,7 @@ std::optional<Line> Peers::borrow(Node& node, bool& is_new) {
 }
 
 std::optional<Line> Peers::call(Node& node) {
-  Line line = Line::to(node.end, settings_.most);
+  Line line = Line::to(node.end, settings_.max_wait);
   std::string why = line ? "" : reason_of(errno);
   if (line) {
     switch (greet_as_client(line, password_)) {

@@ -43,12 +43,12 @@ std::thread quiet_thread(Function function) {
 }  // namespace
 
 PeerServer::PeerServer(Endpoint here, Password password, std::shared_ptr<Cache> cache,
-                       std::chrono::milliseconds most)
+                       std::chrono::milliseconds max_wait)
     : process_(::getpid()),
       here_(std::move(here)),
       password_(std::move(password)),
       cache_(std::move(cache)),
-      most_(most),
+      max_wait_(max_wait),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!listen() && errno != EADDRINUSE) {
     throw FeedError("peers: cannot listen at " + here_.text() + ": " + reason_of(errno));
@@ -82,7 +82,7 @@ bool PeerServer::listen() {
 // says.
 void PeerServer::look_at_listener() {
   if (looks_ == kLooks) return;
-  const Line line = Line::to(here_, most_);
+  const Line line = Line::to(here_, max_wait_);
   if (!line) return;
   if (greet_as_client(line, password_) == Greeting::welcome) {
     looks_ = kLooks;
@@ -118,7 +118,7 @@ void PeerServer::receive_guest() {
       std::ranges::count_if(guests_, [](const Guest& guest) { return !guest.welcome.load(); });
   if (guests_.size() >= kMaxGuests || strangers >= kMaxStrangers) return;
   Guest& guest = guests_.emplace_back();
-  guest.line = Line(std::move(socket), most_);
+  guest.line = Line(std::move(socket), max_wait_);
   try {
     guest.thread = quiet_thread([this, &guest] {
       serve(guest);

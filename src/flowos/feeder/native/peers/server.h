@@ -24,7 +24,7 @@ class PeerServer {
  public:
   // Throws FeedError if this machine has no such address or may not listen there.
   PeerServer(Endpoint here, Password password, std::shared_ptr<Cache> cache,
-             std::chrono::milliseconds most);
+             std::chrono::milliseconds max_wait);
   ~PeerServer();
   PeerServer(const PeerServer&) = delete;
   PeerServer& operator=(const PeerServer&) = delete;
@@ -55,7 +55,7 @@ class PeerServer {
   const Endpoint here_;
   const Password password_;
   const std::shared_ptr<Cache> cache_;
-  const std::chrono::milliseconds most_;
+  const std::chrono::milliseconds max_wait_;
   std::atomic<bool> listens_ = false, ending_ = false;
   std::atomic<std::uint64_t> given_bytes_ = 0, refused_ = 0;
   std::atomic<bool> strange_ = false;

@@ -67,10 +67,10 @@ Digest proof(const Password& password, std::string_view role, const Nonce& asked
   return hmac_sha256(bytes_of(password.secret), message);
 }
 
-void set_limit(int socket, int option, std::chrono::milliseconds most) {
+void set_limit(int socket, int option, std::chrono::milliseconds max_wait) {
   timeval limit{};
-  limit.tv_sec = most.count() / 1000;
-  limit.tv_usec = most.count() % 1000 * 1000;
+  limit.tv_sec = max_wait.count() / 1000;
+  limit.tv_usec = max_wait.count() % 1000 * 1000;
   ::setsockopt(socket, SOL_SOCKET, option, &limit, sizeof limit);
 }
 
@@ -89,13 +89,13 @@ Addresses addresses_of(const Endpoint& end, int flags) {
   return {found, &::freeaddrinfo};
 }
 
-bool connected(int socket, const addrinfo& address, std::chrono::milliseconds most) {
+bool connected(int socket, const addrinfo& address, std::chrono::milliseconds max_wait) {
   if (::connect(socket, address.ai_addr, address.ai_addrlen) == 0) return true;
   if (errno != EINPROGRESS) return false;
   pollfd wait{.fd = socket, .events = POLLOUT, .revents = 0};
   int ready = 0;
   do {
-    ready = ::poll(&wait, 1, static_cast<int>(most.count()));
+    ready = ::poll(&wait, 1, static_cast<int>(max_wait.count()));
   } while (ready < 0 && errno == EINTR);
   if (ready == 0) errno = ETIMEDOUT;
   if (ready != 1) return false;
@@ -133,23 +133,23 @@ std::string reason_of(int error) {
   return error == EAGAIN || error == ETIMEDOUT ? "no answer in time" : std::strerror(error);
 }
 
-Line::Line(Descriptor socket, std::chrono::milliseconds most)
-    : socket_(std::move(socket)), most_(most) {
+Line::Line(Descriptor socket, std::chrono::milliseconds max_wait)
+    : socket_(std::move(socket)), max_wait_(max_wait) {
   if (!socket_) return;
   ::fcntl(socket_.get(), F_SETFL, ::fcntl(socket_.get(), F_GETFL) & ~O_NONBLOCK);
   const int yes = 1;
   ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
-  set_limit(socket_.get(), SO_RCVTIMEO, most);
-  set_limit(socket_.get(), SO_SNDTIMEO, most);
+  set_limit(socket_.get(), SO_RCVTIMEO, max_wait);
+  set_limit(socket_.get(), SO_SNDTIMEO, max_wait);
 }
 
-Line Line::to(const Endpoint& there, std::chrono::milliseconds most) {
+Line Line::to(const Endpoint& there, std::chrono::milliseconds max_wait) {
   const Addresses addresses = addresses_of(there, 0);
   for (const addrinfo* at = addresses.get(); at != nullptr; at = at->ai_next) {
     Descriptor socket(
         ::socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, at->ai_protocol));
-    if (socket && connected(socket.get(), *at, most)) return {std::move(socket), most};
+    if (socket && connected(socket.get(), *at, max_wait)) return {std::move(socket), max_wait};
   }
   return {};
 }
@@ -167,13 +167,14 @@ bool Line::send(std::span<const std::byte> bytes, bool more) const {
 
 bool Line::receive(std::span<std::byte> bytes) const {
   using Clock = std::chrono::steady_clock;
-  const auto until = Clock::now() + most_ * static_cast<std::int64_t>(1 + (bytes.size() >> 20U));
+  const auto until =
+      Clock::now() + max_wait_ * static_cast<std::int64_t>(1 + (bytes.size() >> 20U));
   while (!bytes.empty()) {
     const ssize_t got = ::recv(get(), bytes.data(), bytes.size(), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return false;
     bytes = bytes.subspan(static_cast<std::size_t>(got));
-    if (most_.count() > 0 && !bytes.empty() && Clock::now() > until) {
+    if (max_wait_.count() > 0 && !bytes.empty() && Clock::now() > until) {
       errno = ETIMEDOUT;
       return false;
     }
@@ -182,8 +183,8 @@ bool Line::receive(std::span<std::byte> bytes) const {
 }
 
 void Line::wait_for_ever() const {
-  most_ = std::chrono::milliseconds(0);
-  set_limit(get(), SO_RCVTIMEO, most_);
+  max_wait_ = std::chrono::milliseconds(0);
+  set_limit(get(), SO_RCVTIMEO, max_wait_);
 }
 
 Greeting greet_as_server(const Line& line, const Password& password) {

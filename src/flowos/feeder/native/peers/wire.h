@@ -29,16 +29,16 @@ struct Password {
   std::uint64_t data;  // of which data set, so that samples of another are never served
 };
 
-// A TCP connection. Everything ends after `most` without a byte: false. What is received has to
+// A TCP connection. Everything ends after `max_wait` without a byte: false. What is received has to
 // come at a rate, too, so that a peer of a byte a second holds nothing up: each MiB begun in
-// `most`.
+// `max_wait`.
 class Line {
  public:
   Line() = default;
-  Line(Descriptor socket, std::chrono::milliseconds most);
+  Line(Descriptor socket, std::chrono::milliseconds max_wait);
 
   // Empty on failure; errno says why.
-  static Line to(const Endpoint& there, std::chrono::milliseconds most);
+  static Line to(const Endpoint& there, std::chrono::milliseconds max_wait);
 
   explicit operator bool() const { return static_cast<bool>(socket_); }
   int get() const { return socket_.get(); }
@@ -49,7 +49,7 @@ class Line {
 
  private:
   Descriptor socket_;
-  mutable std::chrono::milliseconds most_{0};  // 0: without end
+  mutable std::chrono::milliseconds max_wait_{0};  // 0: without end
 };
 
 // Both ends show that they know the secret, and neither sends it: each answers the other's nonce

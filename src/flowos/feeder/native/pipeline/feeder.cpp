@@ -142,7 +142,8 @@ void Feeder::Inside::check_first() const {
   }
 }
 
-std::optional<std::shared_ptr<const Batch>> Feeder::Inside::next(std::chrono::milliseconds most) {
+std::optional<std::shared_ptr<const Batch>> Feeder::Inside::next(
+    std::chrono::milliseconds max_wait) {
   std::unique_lock lock(mutex);
   if (!std::exchange(started, true)) wake(another());
   const auto due = [&] {
@@ -152,7 +153,7 @@ std::optional<std::shared_ptr<const Batch>> Feeder::Inside::next(std::chrono::mi
     if (!std::exchange(waiting, true)) ++waits;
     ++consumers;
     look();
-    const bool came = ready.wait_for(lock, most, due);
+    const bool came = ready.wait_for(lock, max_wait, due);
     --consumers;
     look();
     if (!came) return std::nullopt;
@@ -249,8 +250,9 @@ std::shared_ptr<const Batch> Feeder::next() {
   }
 }
 
-std::optional<std::shared_ptr<const Batch>> Feeder::next_within(std::chrono::milliseconds most) {
-  return inside().next(most);
+std::optional<std::shared_ptr<const Batch>> Feeder::next_within(
+    std::chrono::milliseconds max_wait) {
+  return inside().next(max_wait);
 }
 
 void Feeder::close() { inside().close(); }
@@ -263,7 +265,9 @@ bool Feeder::closed() const {
 
 FeederStats Feeder::stats() const { return inside().stats(); }
 
-std::vector<Feeder::Ticket> Feeder::pull(std::size_t most) { return inside().pull(most); }
+std::vector<Feeder::Ticket> Feeder::pull(std::size_t max_tickets) {
+  return inside().pull(max_tickets);
+}
 
 void Feeder::push(std::uint64_t id, std::span<const std::byte> bytes) { inside().push(id, bytes); }
 

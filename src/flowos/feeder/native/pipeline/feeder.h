@@ -91,7 +91,7 @@ class Feeder {
   // is the consumer's until it lets go; then it is used again.
   std::shared_ptr<const Batch> next();
   // Nothing: it was not ready within this time.
-  std::optional<std::shared_ptr<const Batch>> next_within(std::chrono::milliseconds most);
+  std::optional<std::shared_ptr<const Batch>> next_within(std::chrono::milliseconds max_wait);
   // Ends next() and pull(), also of other threads, with nothing; may be called from any thread.
   void close();
   bool closed() const;
@@ -102,8 +102,8 @@ class Feeder {
     std::uint64_t id;
     std::uint64_t sample;
   };
-  // Waits for one at least; at most `most`. None: closed.
-  std::vector<Ticket> pull(std::size_t most);
+  // Waits for one at least; at most `max_tickets`. None: closed.
+  std::vector<Ticket> pull(std::size_t max_tickets);
   void push(std::uint64_t id, std::span<const std::byte> bytes);
   void fail(std::uint64_t id, const std::string& why);
 

@@ -114,7 +114,7 @@ struct Feeder::Inside {
 
   // feeder.cpp: the consumer
   void seek(std::uint64_t epoch, std::uint64_t start);
-  std::optional<std::shared_ptr<const Batch>> next(std::chrono::milliseconds most);
+  std::optional<std::shared_ptr<const Batch>> next(std::chrono::milliseconds max_wait);
   void check_first() const;  // locked
   void close();
   FeederStats stats() const;
@@ -160,7 +160,7 @@ struct Feeder::Inside {
 
   // tickets.cpp: bytes that Python or a prefetch brings
   void hand_out(const Worker& self, const Slot& slot, Owned owned);
-  std::vector<Ticket> pull(std::size_t most);
+  std::vector<Ticket> pull(std::size_t max_tickets);
   void push(std::uint64_t id, std::span<const std::byte> bytes);
   void fail(std::uint64_t id, const std::string& why);
   // It has ended, with so many samples: one, or none.

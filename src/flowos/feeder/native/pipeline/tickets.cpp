@@ -29,7 +29,7 @@ void Feeder::Inside::hand_out(const Worker& self, const Slot& slot, Owned owned)
 
 bool Feeder::Inside::may_pull() const { return !requests.empty() && in_flight < source.allowed(); }
 
-std::vector<Feeder::Ticket> Feeder::Inside::pull(std::size_t most) {
+std::vector<Feeder::Ticket> Feeder::Inside::pull(std::size_t max_tickets) {
   if (files) throw FeedError("this feed reads its files itself: nothing is to be pulled");
   std::vector<Ticket> tickets;
   std::vector<Request> unwanted;  // abandoned when the lock is given back
@@ -38,7 +38,7 @@ std::vector<Feeder::Ticket> Feeder::Inside::pull(std::size_t most) {
     outgoing.wait(lock, [&] { return closed || may_pull(); });
     if (closed) break;
     const Nanoseconds now = now_ns();
-    while (may_pull() && tickets.size() < std::max<std::size_t>(most, 1)) {
+    while (may_pull() && tickets.size() < std::max<std::size_t>(max_tickets, 1)) {
       Request request = std::move(requests.front());
       requests.pop_front();
       if (request.slot.builder->discarded()) {

@@ -48,10 +48,11 @@ std::optional<std::uint64_t> number_of(const Catalog& catalog, const std::string
 
 }  // namespace
 
-Early::Early(const std::string& root, unsigned threads, std::uint64_t max_bytes)
+FolderPrefetcher::FolderPrefetcher(const std::string& root, unsigned threads,
+                                   std::uint64_t max_bytes)
     : root_(open_root(root)), max_threads_(threads), room_(max_bytes) {}
 
-void Early::found(std::string_view folder, std::string_view names) {
+void FolderPrefetcher::found(std::string_view folder, std::string_view names) {
   const std::lock_guard lock(mutex_);
   while (!names.empty() && !stopped_ && waiting_.size() < kMaxWaiting) {
     const std::string_view name = names.substr(0, names.find('\0'));
@@ -70,7 +71,7 @@ void Early::found(std::string_view folder, std::string_view names) {
   }
 }
 
-void Early::work() {
+void FolderPrefetcher::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return stopped_ || !waiting_.empty(); });
@@ -92,7 +93,7 @@ void Early::work() {
   }
 }
 
-std::optional<Early::Held> Early::read(const std::string& path) {
+std::optional<FolderPrefetcher::Held> FolderPrefetcher::read(const std::string& path) {
   const Descriptor file = open_below(root_.get(), path, O_RDONLY);
   struct stat state{};
   if (!file || ::fstat(file.get(), &state) != 0 || !S_ISREG(state.st_mode)) return std::nullopt;
@@ -104,7 +105,7 @@ std::optional<Early::Held> Early::read(const std::string& path) {
 }
 
 // Once a file finds no room, nothing more is read: others would be opened for nothing.
-bool Early::take_room(std::uint64_t bytes) {
+bool FolderPrefetcher::take_room(std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   if (bytes > room_) {
     stop();
@@ -114,13 +115,13 @@ bool Early::take_room(std::uint64_t bytes) {
   return true;
 }
 
-void Early::stop() {
+void FolderPrefetcher::stop() {
   stopped_ = true;
   waiting_.clear();
   changed_.notify_all();
 }
 
-void Early::join() {
+void FolderPrefetcher::join() {
   std::vector<std::thread> ending;
   {
     const std::lock_guard lock(mutex_);
@@ -130,12 +131,12 @@ void Early::join() {
   for (std::thread& thread : ending) thread.join();
 }
 
-void Early::end() {
+void FolderPrefetcher::end() {
   join();
   held_.clear();
 }
 
-void Early::keep(const Catalog& catalog, Cache& cache) {
+void FolderPrefetcher::keep(const Catalog& catalog, Cache& cache) {
   join();
   for_each_in_threads(held_.size(), max_threads_, [&](std::size_t i) {
     const Held& held = held_[i];
@@ -146,12 +147,12 @@ void Early::keep(const Catalog& catalog, Cache& cache) {
   held_.clear();
 }
 
-std::uint64_t Early::bytes() const {
+std::uint64_t FolderPrefetcher::bytes() const {
   const std::lock_guard lock(mutex_);
   return bytes_;
 }
 
-std::uint64_t Early::samples() const {
+std::uint64_t FolderPrefetcher::samples() const {
   const std::lock_guard lock(mutex_);
   return samples_;
 }

@@ -24,13 +24,13 @@ class Catalog;
 // link does not idle meanwhile.
 //
 // What cannot be read, or is large, is left to the feeder, which says what is wrong with it.
-class Early {
+class FolderPrefetcher {
  public:
   // Holds at most so many bytes in memory. Throws FeedError if there is no such folder.
-  Early(const std::string& root, unsigned threads, std::uint64_t max_bytes);
-  ~Early() { end(); }
-  Early(const Early&) = delete;
-  Early& operator=(const Early&) = delete;
+  FolderPrefetcher(const std::string& root, unsigned threads, std::uint64_t max_bytes);
+  ~FolderPrefetcher() { end(); }
+  FolderPrefetcher(const FolderPrefetcher&) = delete;
+  FolderPrefetcher& operator=(const FolderPrefetcher&) = delete;
 
   // Files of a folder below the root: their names, each ended by a zero. From any thread.
   void found(std::string_view folder, std::string_view names);

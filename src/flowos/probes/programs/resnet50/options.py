@@ -91,9 +91,9 @@ def read_options(words: list[str] | None = None) -> Options:
     """Raises TrainingError, or SystemExit of argparse, for what cannot be."""
     given = vars(_parser().parse_args(words))
     for name in ("batch", "size", "epochs", "width", "samples", "trace_iterations"):
-        _least(name, given[name], 1)
+        _check_minimum(name, given[name], 1)
     for name in ("workers", "threads", "seed", "base_lr", "warmup", "momentum", "weight_decay"):
-        _least(name, given[name], 0)
+        _check_minimum(name, given[name], 0)
     if not given["blocks"]:
         raise TrainingError("--blocks is empty; as in 3,4,6,3")
     if given["no_stages"] and given["trace"]:
@@ -105,6 +105,6 @@ def read_options(words: list[str] | None = None) -> Options:
     return Options(source=source, stages=not given.pop("no_stages"), **given)
 
 
-def _least(name: str, value: float, least: float) -> None:
-    if not least <= value < float("inf"):
-        raise TrainingError(f"--{name.replace('_', '-')} {value}: expected at least {least}")
+def _check_minimum(name: str, value: float, minimum: float) -> None:
+    if not minimum <= value < float("inf"):
+        raise TrainingError(f"--{name.replace('_', '-')} {value}: expected at least {minimum}")

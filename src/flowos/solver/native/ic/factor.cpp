@@ -52,8 +52,8 @@ template <class Index>
 void CholeskyFactor<T>::store(const Csr<Index>& matrix, const Ordering& ordering,
                               const Pivots& pivots, const Evenness& evenness, int threads) {
   if (even_) {
-    power_ = std::ldexp(1.0, -std::ilogb(evenness.greatest));
-    diagonal_ = evenness.greatest * power_;
+    power_ = std::ldexp(1.0, -std::ilogb(evenness.max_diagonal));
+    diagonal_ = evenness.max_diagonal * power_;
     even_matrix_ = even_matrix<T>(matrix, ordering, power_, threads);
   } else {
     scale_.resize(ordering.place.size());

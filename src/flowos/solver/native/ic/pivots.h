@@ -41,7 +41,7 @@ class Pivoting {
         ordering_(ordering),
         executor_(executor),
         relax_(dropping.relax),
-        least_(dropping.dominant ? kNearlyNone : kRaised) {}
+        min_share_(dropping.dominant ? kNearlyNone : kRaised) {}
 
   Pivots build() {
     Pivots pivots;
@@ -106,7 +106,7 @@ class Pivoting {
     }
     if (relax_ > 0) after_[place] = after;
     const double left = own - less;
-    const double pivot = left > least_ * own ? left : kRaised * own;
+    const double pivot = left > min_share_ * own ? left : kRaised * own;
     pivots.values[place] = pivot;
     pivots.middle[place] = own / pivot - 2;
     return (pivot - left) / own;
@@ -124,7 +124,7 @@ class Pivoting {
   const Csr<Index>& matrix_;
   const Ordering& ordering_;
   E& executor_;
-  double relax_, least_;
+  double relax_, min_share_;
   Raw<double> after_;  // by place, of its row the sum of what follows the diagonal
 };
 

@@ -43,7 +43,7 @@ Dropping dropping_of(const Settings& settings, const Dominance& dominance,
                      const Evenness& evenness) {
   constexpr double kSmooth = 0.95, kTight = 0.9 - 1e-9, kAlike = 10;
   const bool tight = dominance.everywhere && dominance.share >= kTight && evenness.negative;
-  const bool smooth = tight && evenness.greatest <= kAlike * evenness.least;
+  const bool smooth = tight && evenness.max_diagonal <= kAlike * evenness.min_diagonal;
   const double chosen = smooth ? kSmooth : 0;
   return {.relax = settings.relax >= 0 ? settings.relax : chosen, .dominant = dominance.everywhere};
 }

@@ -93,8 +93,8 @@ class Look {
   void add(const Look& other) {
     if (bad_row_ < 0) bad_row_ = other.bad_row_;
     fingerprint_ += other.fingerprint_;
-    least_ = std::min(least_, other.least_);
-    greatest_ = std::max(greatest_, other.greatest_);
+    min_diagonal_ = std::min(min_diagonal_, other.min_diagonal_);
+    max_diagonal_ = std::max(max_diagonal_, other.max_diagonal_);
     negative_ = negative_ && other.negative_;
     values_.add(other.values_);
     dominant_ = dominant_ && other.dominant_;
@@ -104,11 +104,11 @@ class Look {
   Facts facts(std::vector<std::uint8_t> repeats) const {
     return {.bad_row = bad_row_,
             .mirrored = fingerprint_ == 0,
-            .evenness = {.least = least_,
-                         .greatest = greatest_,
+            .evenness = {.min_diagonal = min_diagonal_,
+                         .max_diagonal = max_diagonal_,
                          .negative = negative_,
                          .values = values_.values()},
-            .dominance = {.greatest = greatest_,
+            .dominance = {.max_diagonal = max_diagonal_,
                           .everywhere = dominant_,
                           .share = shares_ / static_cast<double>(matrix_.rows)},
             .repeats = std::move(repeats)};
@@ -154,8 +154,8 @@ class Look {
       return false;
     }
     negative_ = negative_ && !positive;
-    least_ = std::min(least_, diagonal);
-    greatest_ = std::max(greatest_, diagonal);
+    min_diagonal_ = std::min(min_diagonal_, diagonal);
+    max_diagonal_ = std::max(max_diagonal_, diagonal);
     dominant_ = dominant_ && others <= diagonal * (1 + kRounding);
     shares_ += others / diagonal * static_cast<double>(times);
     add_to_fingerprint(row, times);
@@ -190,7 +190,7 @@ class Look {
   Csr<Index> matrix_;
   std::int64_t bad_row_ = -1;
   std::uint64_t fingerprint_ = 0;
-  double least_ = std::numeric_limits<double>::infinity(), greatest_ = 0;
+  double min_diagonal_ = std::numeric_limits<double>::infinity(), max_diagonal_ = 0;
   bool negative_ = true, dominant_ = true;
   double shares_ = 0;
   Few values_;

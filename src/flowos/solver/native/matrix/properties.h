@@ -9,17 +9,17 @@ namespace flowos::solve {
 
 // How much the rows of a matrix differ.
 struct Evenness {
-  double least = 0, greatest = 0;  // of the diagonal
-  bool negative = true;            // no entry off the diagonal is positive
-  std::vector<double> values;      // off the diagonal, where they are few; else none
+  double min_diagonal = 0, max_diagonal = 0;
+  bool negative = true;        // no entry off the diagonal is positive
+  std::vector<double> values;  // off the diagonal, where they are few; else none
 
   // The matrix has few distinct values, as of constant coefficients on a grid.
-  bool is_even() const { return least == greatest && !values.empty(); }
+  bool is_even() const { return min_diagonal == max_diagonal && !values.empty(); }
 };
 
 // How far the diagonal outweighs the rest of its rows.
 struct Dominance {
-  double greatest = 0;     // of the diagonal
+  double max_diagonal = 0;
   bool everywhere = true;  // in no row are the others together larger
   double share = 0;        // mean of (others / diagonal)
 };

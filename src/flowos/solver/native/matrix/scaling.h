@@ -15,7 +15,7 @@ namespace flowos::solve {
 // the same bits, but for its exponent.
 inline int scale_exponent(const Evenness& evenness) {
   constexpr int kNear = 32;
-  const int middle = (std::ilogb(evenness.least) + std::ilogb(evenness.greatest)) / 2;
+  const int middle = (std::ilogb(evenness.min_diagonal) + std::ilogb(evenness.max_diagonal)) / 2;
   return std::abs(middle) <= kNear ? 0 : -(middle / 2) * 2;
 }
 

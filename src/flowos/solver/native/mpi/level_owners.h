@@ -42,7 +42,7 @@ class LevelOwners {
     } else if (from->coarse_steps > 0) {
       owners_.push_back(Owners(owners_.back()));
     } else {
-      owners_.push_back(most_of(ordering, *from));
+      owners_.push_back(majority_owners(ordering, *from));
     }
     group_places_ = ordering.group_places();
     const Owners& owners = owners_.back();
@@ -60,7 +60,7 @@ class LevelOwners {
   }
 
   // For each group the rank that has most of its aggregates.
-  Owners most_of(const Ordering& coarse, const Transfer& down) const {
+  Owners majority_owners(const Ordering& coarse, const Transfer& down) const {
     const auto ranks = static_cast<std::size_t>(ranks_);
     std::vector<std::int32_t> counts(static_cast<std::size_t>(coarse.groups()) * ranks);
     for (std::size_t i = 0; i < down.coarse_place.size(); i++) {

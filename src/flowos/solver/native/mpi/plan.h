@@ -27,7 +27,7 @@ struct Plan {
 };
 
 inline Evenness evenness_of_poisson(const Grid& grid) {
-  Evenness evenness = {.least = 6, .greatest = 6, .negative = true, .values = {}};
+  Evenness evenness = {.min_diagonal = 6, .max_diagonal = 6, .negative = true, .values = {}};
   if (std::ranges::any_of(grid.cells, [](std::int64_t cells) { return cells > 1; }))
     evenness.values = {-1};
   return evenness;
@@ -36,7 +36,7 @@ inline Evenness evenness_of_poisson(const Grid& grid) {
 inline Dominance dominance_of_poisson(const Grid& grid) {
   double share = 0;
   for (const std::int64_t cells : grid.cells) share += (1 - 1 / static_cast<double>(cells)) / 3;
-  return {.greatest = 6, .everywhere = true, .share = share};
+  return {.max_diagonal = 6, .everywhere = true, .share = share};
 }
 
 // As find_grid has it.

@@ -339,7 +339,7 @@ void Hierarchy<T>::add_dense(const Csr<std::int32_t>& matrix) {
 
 template <class T>
 Hierarchy<T>::Hierarchy(const Dominance& dominance, int threads, Holding holding)
-    : scale_(std::ldexp(1.0, -std::ilogb(dominance.greatest))),
+    : scale_(std::ldexp(1.0, -std::ilogb(dominance.max_diagonal))),
       dominant_(dominance.everywhere),
       threads_(threads),
       holding_(std::move(holding)) {}

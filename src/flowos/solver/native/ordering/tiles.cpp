@@ -253,11 +253,11 @@ class FittingTile {
     const Three tiles = tiles_of(grid_, tile);
     const double iterations = iterations_with(tile);
     const double cells = tile[0] * tile[1] * tile[2];
-    if (iterations * cells * static_cast<double>(product(tiles)) >= least_) return;
+    if (iterations * cells * static_cast<double>(product(tiles)) >= min_time_) return;
     const Cost cost = cost_of(BestSplit(tiles, grid_.corners, lanes_).found());
     const double time = iterations * cells * static_cast<double>(cost.time * lanes_) / kCostOfGroup;
-    if (time >= least_) return;
-    least_ = time;
+    if (time >= min_time_) return;
+    min_time_ = time;
     best_ = tile;
   }
 
@@ -276,7 +276,7 @@ class FittingTile {
   Grid grid_;
   int lanes_;
   std::array<int, 3> best_ = {1, 1, 1};
-  double least_ = std::numeric_limits<double>::infinity();
+  double min_time_ = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace

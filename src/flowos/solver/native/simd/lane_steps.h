@@ -20,12 +20,12 @@ class Gathered {
     for (std::int32_t& none : none_) none = place++;
   }
 
-  bool any() const { return most_ > 0; }
+  bool any() const { return max_entries_ > 0; }
   std::int32_t count(std::size_t lane) const { return counts_[lane]; }
 
   void add(std::size_t lane, std::int32_t place, T value) {
     const auto entry = static_cast<std::size_t>(counts_[lane]++);
-    if (entry == most_) add_entry();
+    if (entry == max_entries_) add_entry();
     places_[entry][lane] = place;
     values_[entry][lane] = value;
   }
@@ -33,23 +33,23 @@ class Gathered {
   // Calls side.add_gathered(places, values), and begins anew.
   template <class Side>
   void write(Side& side) {
-    for (std::size_t i = 0; i < most_; ++i) side.add_gathered(places_[i], values_[i]);
+    for (std::size_t i = 0; i < max_entries_; ++i) side.add_gathered(places_[i], values_[i]);
     counts_ = {};
-    most_ = 0;
+    max_entries_ = 0;
   }
 
  private:
   void add_entry() {
-    if (most_ == places_.size()) {
+    if (max_entries_ == places_.size()) {
       places_.emplace_back();
       values_.emplace_back();
     }
-    places_[most_] = none_;
-    values_[most_++] = {};
+    places_[max_entries_] = none_;
+    values_[max_entries_++] = {};
   }
 
   std::array<std::int32_t, kLanes<T>> counts_ = {};
-  std::size_t most_ = 0;  // that a lane has
+  std::size_t max_entries_ = 0;  // that a lane has
   std::array<std::int32_t, kLanes<T>> none_ = {};
   std::vector<std::array<std::int32_t, kLanes<T>>> places_;  // of each entry
   std::vector<std::array<T, kLanes<T>>> values_;

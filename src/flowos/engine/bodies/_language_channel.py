@@ -1,6 +1,10 @@
-"""What connects us with a process of R: two FIFOs, a memory file, and the pipes that it prints to.
+"""What connects us with a process of a language: two FIFOs, a memory file, and the pipes that it
+prints to.
 
-r_process.R is at the other end, and says what messages are.
+r_process.R or julia_process.jl is at the other end. A message: kind (1 teach, 2 call), whether its
+values lie in the memory file, count of numbers, those numbers, the values. An answer: status (0
+good, 1 an error, 2 a result that its port does not take), whether the values lie in the file, count
+of numbers, bytes of values here, the numbers, the values. All but the values is float64.
 """
 
 import codecs
@@ -26,7 +30,7 @@ _CHUNK_BYTES = 1 << 16
 _FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class RAnswer:
+class LanguageAnswer:
     """status: 0 if it is good. values: until the next message."""
 
     __slots__ = ("numbers", "status", "values")
@@ -35,7 +39,7 @@ class RAnswer:
         self.status, self.numbers, self.values = status, numbers, values
 
 
-class RChannel:
+class LanguageChannel:
     """One message at a time, on any thread. folder: for the FIFOs.
 
     writers: what it prints to, for its start; `opened` closes them here. words: its arguments.
@@ -49,7 +53,7 @@ class RChannel:
         self._used = 0
         self._decoders = [codecs.getincrementaldecoder("utf-8")("replace") for _ in range(2)]
         try:
-            self._memory = self._keep(os.memfd_create("flowos-r"))
+            self._memory = self._keep(os.memfd_create("flowos-values"))
             for path in (asks, answers):
                 os.mkfifo(path, 0o600)
             # for reading too: else there has to be a reader yet
@@ -127,7 +131,7 @@ class RChannel:
         finally:
             self._wait.unregister(self._asks)
 
-    def receive(self) -> RAnswer:
+    def receive(self) -> LanguageAnswer:
         """Once all printed before it is on its way. Raises EOFError if the process has ended."""
         answered = bytearray()
         while (answer := self._complete(answered)) is None:
@@ -153,7 +157,7 @@ class RChannel:
                 raise EOFError
             answered += data
 
-    def _complete(self, answered: bytearray) -> RAnswer | None:
+    def _complete(self, answered: bytearray) -> LanguageAnswer | None:
         if len(answered) < _ANSWER.size:
             return None
         status, apart, count, here = map(int, _ANSWER.unpack_from(answered))
@@ -162,7 +166,7 @@ class RChannel:
             return None
         numbers = array("d", bytes(answered[_ANSWER.size : begin]))
         values = self._mapped(0) if apart else memoryview(answered)[begin:]
-        return RAnswer(status, numbers, values)
+        return LanguageAnswer(status, numbers, values)
 
     def pass_on(self) -> None:
         """All that it has printed by now."""

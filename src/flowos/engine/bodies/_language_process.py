@@ -1,18 +1,18 @@
-"""Processes of R: one is started where a body in R is called and none is idle."""
+"""Processes of R and Julia: one is started where a body is called and none is idle."""
 
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
 from flowos.drivers import runtime_named
 from flowos.engine._ask import which
 from flowos.engine.bodies._held_programs import takers
+from flowos.engine.bodies._language_channel import LanguageAnswer, LanguageChannel
 from flowos.engine.bodies._prepared import BodyError
-from flowos.engine.bodies._r_channel import RAnswer, RChannel
 from flowos.engine.launch._end_reasons import how_ended
 from flowos.engine.launch._prepared import own_variables, prepare
 from flowos.engine.launch._printing import start_printing
@@ -21,27 +21,50 @@ from flowos.engine.launch._session import LaunchSession
 from flowos.model import EngineMissing, Launch, Outcome
 
 __flowos_frames__ = True
-PACKAGE = "r-base-core"
-_PROGRAM = Path(__file__).with_name("r") / "r_process.R"
 _GRACE_SECONDS, _ENDING_SECONDS, _END_SECONDS = 0.2, 2.0, 5.0
 
 
-class RProcess:
-    """For one call at a time. taught: numbers of the bodies that it knows.
+@dataclass(frozen=True, slots=True)
+class LanguageProgram:
+    """What runs bodies in a language.
 
-    Raises EngineMissing if there is no R, BodyError if it does not start.
+    script: what it runs, in a folder here. remedy: how one gets the program.
     """
 
-    def __init__(self) -> None:
-        program = which("Rscript")
-        if program is None:
-            raise EngineMissing(f"there is no Rscript: apt-get install {PACKAGE}")
+    language: str
+    program: str
+    options: tuple[str, ...]
+    script: str
+    remedy: str
+
+    @property
+    def path(self) -> str | None:
+        return which(self.program)
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """Raises EngineMissing if it is not there."""
+        path = self.path
+        if path is None:
+            raise EngineMissing(f"there is no {self.program}: {self.remedy}")
+        return (path, *self.options, str(Path(__file__).parent / self.script))
+
+
+class LanguageProcess:
+    """For one call at a time. taught: numbers of the bodies that it knows.
+
+    Raises EngineMissing if its program is not there, BodyError if it does not start.
+    """
+
+    def __init__(self, program: LanguageProgram) -> None:
+        self.program = program
         self.taught: set[int] = set()
         self._cpus = os.sched_getaffinity(0)
         self.running: RunningProcess | None = None
-        prepared = prepare(_launch(program, self._cpus), runtime_named("bare"), _session())
+        launch = _launch(program.argv, self._cpus)
+        prepared = prepare(launch, runtime_named("bare"), _session())
         try:
-            self.channel = RChannel(prepared.folder)
+            self.channel = LanguageChannel(prepared.folder)
         except BaseException:
             prepared.discard()
             raise
@@ -53,7 +76,7 @@ class RProcess:
         try:
             self.running = start_printing(prepared, *self.channel.writers)
             self.channel.opened(self.running.pid)
-            (pid,) = self._received("R did not start").numbers
+            (pid,) = self._received("did not start").numbers
         except BaseException:
             self.end()
             raise
@@ -63,24 +86,24 @@ class RProcess:
     def lives(self) -> bool:
         return self.running is not None and self.channel.is_open
 
-    def ask(self, kind: int, numbers: Sequence[float]) -> RAnswer:
+    def ask(self, kind: int, numbers: Sequence[float]) -> LanguageAnswer:
         """About what is in the channel's room. Raises BodyError if it ends meanwhile."""
         try:
             if (cpus := os.sched_getaffinity(0)) != self._cpus:
                 self._cpus = cpus
-                with suppress(OSError):  # it has ended
-                    os.sched_setaffinity(self._pid, cpus)
+                _bind(self._pid, cpus)
             self.channel.send(kind, numbers)
-            return self._received("R ended")
+            return self._received("ended")
         except BaseException:
             self.end()
             raise
 
-    def _received(self, when: str) -> RAnswer:
+    def _received(self, what: str) -> LanguageAnswer:
         try:
             return self.channel.receive()
         except EOFError:
-            raise BodyError(f"{when}: {how_ended(self._outcome())}") from None
+            how = how_ended(self._outcome())
+            raise BodyError(f"{self.program.language} {what}: {how}") from None
 
     def _outcome(self) -> Outcome:
         running = self.running
@@ -103,8 +126,8 @@ class RProcess:
 
 
 _lock = threading.Lock()
-_all: set[RProcess] = set()
-_idle: list[RProcess] = []
+_all: set[LanguageProcess] = set()
+_idle: list[LanguageProcess] = []
 
 
 class OneProcess:
@@ -112,8 +135,11 @@ class OneProcess:
 
     # no contextmanager: messages would name contextlib as the place of an error
 
-    def __enter__(self) -> RProcess:
-        self._process = _taken()
+    def __init__(self, program: LanguageProgram) -> None:
+        self._program = program
+
+    def __enter__(self) -> LanguageProcess:
+        self._process = _taken(self._program)
         return self._process
 
     def __exit__(self, *_: object) -> None:
@@ -125,12 +151,14 @@ class OneProcess:
                 _idle.append(process)
 
 
-def _taken() -> RProcess:
+def _taken(program: LanguageProgram) -> LanguageProcess:
     while True:
         with _lock:
-            process = _idle.pop() if _idle else None
+            process = next((each for each in reversed(_idle) if each.program == program), None)
+            if process is not None:
+                _idle.remove(process)
         if process is None:
-            process = RProcess()
+            process = LanguageProcess(program)
             with _lock:
                 _all.add(process)
             return process
@@ -148,7 +176,7 @@ def _take_all() -> Callable[[], None]:
     return partial(_end, idle, busy)
 
 
-def _end(idle: Iterable[RProcess], busy: Iterable[RProcess]) -> None:
+def _end(idle: Iterable[LanguageProcess], busy: Iterable[LanguageProcess]) -> None:
     for process in idle:
         process.end()
     ending = [running for process in busy if (running := process.running) is not None]
@@ -179,14 +207,16 @@ def _session() -> LaunchSession:
     return LaunchSession()
 
 
-def _launch(program: str, cpus: set[int]) -> Launch:
+def _bind(pid: int, cpus: set[int]) -> None:
+    """All threads that it has."""
+    with suppress(OSError):  # it has ended, or a thread has
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            os.sched_setaffinity(int(thread.name), cpus)
+
+
+def _launch(argv: tuple[str, ...], cpus: set[int]) -> Launch:
     try:
         folder = Path.cwd()
     except FileNotFoundError:  # removed under us
         folder = Path("/")
-    return Launch(
-        argv=(program, str(_PROGRAM)),
-        variables=own_variables(),
-        cwd=folder,
-        cpus=tuple(cpus),
-    )
+    return Launch(argv=argv, variables=own_variables(), cwd=folder, cpus=tuple(cpus))

@@ -11,7 +11,7 @@ from flowos.report import Report, html, markdown, text
 TITLE = "Environments side by side"
 
 
-def beside(report: Report) -> Report:
+def with_environments(report: Report) -> Report:
     both = (Entered(label="bare"), Entered(label="i.sqfs@ch-run", digest="sha256:12"))
     verdicts = tuple(
         replace(v, axis="env", base="bare", other=both[1].label) for v in report.verdicts
@@ -25,7 +25,7 @@ def beside(report: Report) -> Report:
 def test_the_verdicts_on_environments_come_first(
     render: Callable[[Report], str], small: Report
 ) -> None:
-    said = render(beside(small))
+    said = render(with_environments(small))
     before, _, after = said.partition(TITLE)
     assert "no MPI was found" not in before
     assert "no MPI was found" in after
@@ -37,11 +37,12 @@ def test_the_verdicts_on_environments_come_first(
 def test_no_number_of_one_environment_is_a_headline(
     render: Callable[[Report], str], small: Report
 ) -> None:
-    assert "Headlines" not in render(beside(small))
-    assert "middle half lies" not in render(beside(small))
+    assert "Headlines" not in render(with_environments(small))
+    assert "middle half lies" not in render(with_environments(small))
 
 
 def test_a_run_in_which_nothing_could_be_compared_is_shown_too(small: Report) -> None:
-    empty = replace(beside(small), verdicts=(), findings=(), measurements=(), sections=())
+    shown = with_environments(small)
+    empty = replace(shown, verdicts=(), findings=(), measurements=(), sections=())
     for render in (text, markdown, html):
         assert TITLE not in render(empty)

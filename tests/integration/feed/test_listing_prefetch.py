@@ -106,7 +106,7 @@ def test_who_waits_for_a_listing_uses_it(road: BadRoad, tmp_path: Path) -> None:
     assert road.asked.count(BUCKET) == 2 * LISTED_WHOLE + 3
 
 
-class Shelf:
+class SlowStorage:
     """A place whose things are read slowly, three at once; notes whether there are more."""
 
     def __init__(self) -> None:
@@ -131,8 +131,8 @@ class Shelf:
 
 
 def test_so_many_are_read_at_once_and_no_more_than_have_room() -> None:
-    shelf = Shelf()
-    early = ListingPrefetcher(shelf, PrefetchBudget(in_flight=3, max_bytes=2050))  # type: ignore[arg-type]
+    storage = SlowStorage()
+    early = ListingPrefetcher(storage, PrefetchBudget(in_flight=3, max_bytes=2050))  # type: ignore[arg-type]
     some = [Entry(f"{number:02}", 100) for number in range(15)]
     early.found(some)
     early.found(some)  # as a listing does that is tried again
@@ -141,8 +141,8 @@ def test_so_many_are_read_at_once_and_no_more_than_have_room() -> None:
     wait_until(lambda: early.samples == 20)
     early.end()
     assert early.bytes == 2000
-    assert shelf.max_at_once == 3
-    assert sorted(shelf.read)[:15] == [entry.key for entry in some]
+    assert storage.max_at_once == 3
+    assert sorted(storage.read)[:15] == [entry.key for entry in some]
 
 
 def test_shards_are_not_read_while_they_are_indexed(store: ObjectStore, tmp_path: Path) -> None:

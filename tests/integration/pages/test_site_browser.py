@@ -1,0 +1,82 @@
+"""The site that `make docs` builds, in a real browser from its files: pages fit their window, and
+search finds."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.tutorials import DOCS
+from tests.waiting import PATIENCE_SECONDS
+
+from .browser import Browser
+
+SIZES = [(1400, "light"), (1400, "dark"), (400, "light"), (400, "dark")]
+PAGES = (
+    "index",
+    "tutorials/measure",
+    "howto/what-nodes-cost",
+    "flowos-toml",
+    "reference/generated/flowos-measure",
+    "reference/generated/python",
+)
+"""One of each kind: pictures, blocks, tables, a command, classes."""
+BACKGROUND = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)"
+LOADED = "[...document.querySelectorAll('[src], link[rel=stylesheet]')].map(e => e.src || e.href)"
+UNSAFE = "document.querySelectorAll('article a[href^=\"http:\"]').length"
+FOUND = """new Promise(done => {
+  const results = document.querySelector('#search-results');
+  const shown = () => results.textContent.includes('Search finished') && done(
+    [...results.querySelectorAll('.search li > a')].map(a => a.getAttribute('href')));
+  new MutationObserver(shown).observe(results, {childList: true, subtree: true});
+  shown();
+})"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a copy, as pages are generated next to the others. A warning is an error."""
+    pytest.importorskip("sphinx")
+    work = tmp_path_factory.mktemp("site")
+    left = shutil.ignore_patterns("generated", "__pycache__")
+    shutil.copytree(DOCS, work / "docs", ignore=left)
+    made = work / "made"
+    words = (sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html")
+    done = subprocess.run((*words, work / "docs", made), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return made
+
+
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_pages_of_each_kind_fit_their_window(
+    width: int, scheme: str, site: Path, browser: Browser
+) -> None:
+    browser.show(width, scheme)
+    for name in PAGES:
+        browser.complaints.clear()
+        browser.open((site / f"{name}.html").as_uri())
+        assert browser.complaints == [], name
+        assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+        assert browser.evaluate("document.querySelector('article h1').textContent"), name
+        assert (min(browser.evaluate(BACKGROUND)) > 127) == (scheme == "light"), name
+        assert browser.evaluate(UNSAFE) == 0, "an address that no page means as a link"
+        loaded = browser.evaluate(LOADED)
+        assert len(loaded) > 3, name
+        assert [url for url in loaded if not url.startswith(site.as_uri())] == [], name
+
+
+def test_search_finds_pages_without_a_server(site: Path, browser: Browser) -> None:
+    browser.complaints.clear()
+    browser.open((site / "search.html").as_uri() + "?q=journal")
+    answer = browser.ask(
+        "Runtime.evaluate",
+        expression=FOUND,
+        awaitPromise=True,
+        returnByValue=True,
+        timeout=PATIENCE_SECONDS * 1000,
+    )
+    found = answer["result"]["value"]
+    assert any(href.startswith("guide/flows.html") for href in found), found
+    assert browser.complaints == []
