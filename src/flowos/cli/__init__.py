@@ -4,8 +4,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from flowos.cli._commands import COMMANDS
-from flowos.cli._exit_codes import CLOSED_PIPE, FAILED, NOT_KEPT, USAGE
+from flowos.cli._commands import CLOSED_PIPE, COMMANDS, FAILED, NOT_KEPT, USAGE
 
 if TYPE_CHECKING:
     import argparse

@@ -1,5 +1,8 @@
 """What commands there are: help shows them without loading what they import."""
 
+FAILED, USAGE, NOT_KEPT, NOT_STARTED, CLOSED_PIPE = 1, 2, 3, 125, 141
+"""Exit codes. All are in `_exit_codes.py`, with their words, which only help needs."""
+
 COMMANDS = {
     "measure": "measure this machine, every part against its ceiling, or a command of yours",
     "list": "the runs that are kept, newest first",

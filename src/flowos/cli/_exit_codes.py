@@ -3,7 +3,7 @@ from here."""
 
 from collections.abc import Iterator
 
-FAILED, USAGE, NOT_KEPT, NOT_STARTED, CLOSED_PIPE = 1, 2, 3, 125, 141
+from flowos.cli._commands import CLOSED_PIPE, FAILED, NOT_KEPT, NOT_STARTED, USAGE
 
 ExitCodes = tuple[tuple[int | str, str], ...]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from flowos.cli._commands import NOT_STARTED
 from flowos.cli._environment import add_environment, environment_to_enter
-from flowos.cli._exit_codes import NOT_STARTED
 from flowos.cli._output import note, print_json
 from flowos.model import Exited, FlowosError, Killed, Outcome, UsageError
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from flowos.cli._exit_codes import FAILED
+from flowos.cli._commands import FAILED
 from flowos.cli._interrupts import how_ended
 from flowos.cli._live import live_of
 from flowos.cli._output import note, notes, print_folded, print_json

@@ -7,9 +7,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
 
-from flowos.cli._commands import COMMANDS
-from flowos.cli._described import subparsers
-from flowos.cli._exit_codes import TITLE, USAGE, codes_text
+from flowos.cli._commands import COMMANDS, USAGE
 from flowos.cli._output import add_messages, columns
 
 _MAX_OF_AN_ERROR, _ITS_END = 400, 100
@@ -21,6 +19,19 @@ class CommandParser(argparse.ArgumentParser):
 
     _words: Sequence[str] = ()
     """Those that are parsed."""
+    _epilog: str | None = None
+
+    @property
+    def epilog(self) -> str | None:
+        """With the exit codes of a command, which only help needs."""
+        from flowos.cli._exit_codes import codes_text
+
+        codes = codes_text(self.prog.removeprefix("flowos "))
+        return "\n\n".join(filter(None, (self._epilog, codes))) or None
+
+    @epilog.setter
+    def epilog(self, text: str | None) -> None:
+        self._epilog = text
 
     def error(self, message: str) -> NoReturn:
         words, self._words = self._words, ()
@@ -75,6 +86,8 @@ class CommandParser(argparse.ArgumentParser):
         if "--set" in options:
             command = self.prog.removeprefix("flowos ")
             return f"; it goes before the command: flowos --set KEY=VALUE {command}"
+        from flowos.cli._described import subparsers
+
         behind = [o for of in subparsers(self).values() for o in of._option_string_actions]
         for option in options:
             if option in behind:
@@ -160,6 +173,8 @@ class Help(argparse.RawDescriptionHelpFormatter):
 
 def epilog_text(epilog: str, width: int) -> str:
     """What codes say in lines of this width; commands that one copies as they are."""
+    from flowos.cli._exit_codes import TITLE
+
     examples, title, codes = epilog.strip("\n").partition(f"\n\n{TITLE}")
     lines = [line for each in f"{title}{codes}".split("\n") for line in _hanging(each, width)]
     return "\n".join((examples, *lines[1:]))
@@ -187,8 +202,7 @@ def with_example(
         description=about,
         formatter_class=Help,
     )
-    codes = codes_text(command.prog.removeprefix("flowos "))
-    command.epilog = "\n\n".join(filter(None, (f"example: {example}", codes)))
+    command.epilog = f"example: {example}"
     add_messages(command)
     return command
 

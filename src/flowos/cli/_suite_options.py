@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from flowos.cli._exit_codes import FAILED, NOT_KEPT
+from flowos.cli._commands import FAILED, NOT_KEPT
 from flowos.cli._interrupts import how_ended
 from flowos.cli._live import live_of
 from flowos.cli._output import note, notes, print_folded, print_json, text_width

@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from flowos.cli._exit_codes import FAILED
+from flowos.cli._commands import FAILED
 from flowos.cli._output import print_folded, print_json
 from flowos.cli._shared import add_json, number, positive, top_command, with_example
 

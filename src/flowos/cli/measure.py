@@ -9,8 +9,8 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from flowos.cli._check import baseline_to_check, show_check, wrote_junit
+from flowos.cli._commands import FAILED, NOT_KEPT
 from flowos.cli._commands_of_yours import add_command, command_after_dashes, seconds_of
-from flowos.cli._exit_codes import FAILED, NOT_KEPT
 from flowos.cli._interrupts import how_ended
 from flowos.cli._live import live_of
 from flowos.cli._output import note, notes, print_folded, show_plan, text_width
