@@ -29,13 +29,14 @@ def silent(guest: socket.socket) -> None:
         guest.recv(1)
 
 
-def a_byte_now_and_then(guest: socket.socket, finished: threading.Event) -> None:
-    """For minutes, unless the other end goes away."""
+def a_byte_now_and_then(guest: socket.socket, sent: list[list[int]]) -> None:
+    """For minutes, unless the other end goes away; each connection's bytes are noted."""
+    sent.append(ours := [])
     with guest, suppress(OSError):
         for byte in b"flowos1\n" + bytes(1000):
             guest.sendall(bytes([byte]))
+            ours.append(byte)
             time.sleep(0.2)
-        finished.set()
 
 
 @contextmanager
@@ -64,12 +65,12 @@ def complaint_of(feed: fo.Feed) -> str:
 def test_a_peer_that_sends_a_byte_now_and_then_is_left_alone(data: Path, tmp_path: Path) -> None:
     mine, theirs = free_addresses(2)
     peers = fo.Peers(nodes=[mine, theirs], secret=SECRET, timeout_seconds=0.5, rest_seconds=600)
-    finished = threading.Event()
-    serve = partial(a_byte_now_and_then, finished=finished)
+    sent: list[list[int]] = []
+    serve = partial(a_byte_now_and_then, sent=sent)
     with program_at(theirs, serve), one_of_two(data, tmp_path, peers) as feed:
         with pytest.warns(UserWarning, match=rf"^Feed: peer {theirs}: .* in time"):
             assert two_epochs(feed) == 100
-        assert not finished.is_set()
+        assert 0 < max(map(len, sent)) < 30  # six seconds of them
 
 
 @pytest.mark.parametrize(
