@@ -153,7 +153,15 @@ def test_a_shared_folder_that_is_not_there_is_said(box: Box) -> None:
     words, variables = (FLOWOS, "pools", "--check"), {**os.environ, **box.variables}
     done = subprocess.run(words, env=variables, capture_output=True, text=True)
     assert done.returncode == 1
-    assert "cannot be used: shared folder /no/such: No such file or directory" in done.stdout
+    holds = "import flowos as fo; fo.slice(pool='c')"
+    program = subprocess.run(
+        (sys.executable, "-c", holds), env=variables, capture_output=True, text=True
+    )
+    said = program.stderr.splitlines()[-1].partition("SliceRefused: ")[2]
+    assert said.startswith("pool c: shared folder /no/such: No such file or directory; make it, or")
+    shown = " ".join(done.stdout.split())
+    assert shown.endswith(f"cannot be used: {said}") or f"cannot be used: {said} " in shown
+    assert shown.count("/no/such:") == 1
 
 
 def test_a_machine_that_is_no_login_node_is_said_to_be_none(tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_nodes_that_cannot_be_are_said_in_slurm(tmp_path: Path, nodes: str, comp
     slurm(tmp_path, "c1", "idle")
     Path("flowos.toml").write_text(tables(tmp_path, a="c[1-4]", b=nodes))
     done = cloud("resume", "c1")
-    assert (done.returncode, done.stderr) == (1, f"flowos cloud: flowos.toml: {complaint}\n")
+    assert (done.returncode, done.stderr) == (1, f"flowos cloud: flowos.toml:12: {complaint}\n")
     assert complaint in said_in_slurm(tmp_path)
 
 

@@ -130,7 +130,7 @@ def test_a_wrong_option_is_refused_where_no_settings_are_read(home: Path, option
 def test_an_option_is_wrong_usage_and_a_file_is_not(home: Path) -> None:
     done = flowos(home, "--set", "pools.local.size=nosuch", "list")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "pools.local.size: no size 'nosuch'" in done.stderr
+    assert "--set pools.local.size=nosuch: pools.local.size: no size 'nosuch'" in done.stderr
     (home / "flowos.toml").write_text("[pools.hpc]\nnodez = 2\n")
     for option in ("pools.local.cores=2", "nonsense"):
         done = flowos(home, "--set", option, "config")

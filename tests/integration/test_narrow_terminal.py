@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import termios
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -198,6 +199,37 @@ def test_a_slice_is_shown_in_lines_of_the_terminal(slice_id: str) -> None:
         plain = subprocess.check_output((FLOWOS, "slice", what, slice_id), text=True)
         assert " ".join(lines).split() == plain.split()
         assert max(map(len, plain.splitlines())) > 40
+
+
+@pytest.fixture
+def listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """A program in `flowos ps`: what is said of it, and its command, of 240 columns."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    program = tmp_path / "program.py"
+    source = """
+        import flowos as fo
+        @fo.task
+        def one() -> int:
+            return 1
+        fo.slice(one()).run()
+    """
+    program.write_text(textwrap.dedent(source))
+    words = [sys.executable, str(program)]
+    words.append("x" * (239 - len(" ".join(words))))
+    subprocess.run(words, check=True)
+    head, command = subprocess.check_output((FLOWOS, "ps"), text=True).strip().rsplit("  ", 1)
+    assert (command, head[-5:]) == (" ".join(words), "1 run")
+    return head, command
+
+
+def test_a_command_is_cut_only_where_it_has_no_room(listed: tuple[str, str]) -> None:
+    head, command = listed
+    assert on_terminal(len(head) + 242, "ps") == [f"{head}  {command}"]
+    assert on_terminal(len(head) + 241, "ps") == [f"{head}  {command[:236]}..."]
+    assert on_terminal(len(head) + 32, "ps") == [f"{head}  {command[:27]}..."]
+    assert on_terminal(60, "ps") == [head, f"    {command[:53]}..."]
+    narrow = on_terminal(20, "ps")
+    assert " ".join(narrow).split() == [*head.split(), f"{command[:13]}..."]
 
 
 def test_kept_results_are_shown_in_lines_of_the_terminal(tmp_path: Path) -> None:

@@ -80,32 +80,69 @@ def test_a_slice_costs_what_its_nodes_do() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "lines", "complaint"),
+    ("size", "lines", "at", "complaint"),
     [
-        ("Standard_HB120rs_v9", (), "size: no size 'Standard_HB120rs_v9'; the nearest is 'Stand"),
-        ("Standard_HB120rs_v3", ('region = "mars"',), "region: Standard_HB120rs_v3 has no price i"),
+        ("Standard_HB120rs_v9", (), 5, "size: no size 'Standard_HB120rs_v9'; the nearest is 'Stan"),
+        (
+            "Standard_HB120rs_v3",
+            ('region = "mars"',),
+            7,
+            "region: Standard_HB120rs_v3 has no price",
+        ),
         (
             "Standard_HB120rs_v3",
             (),
+            1,
             "region: it is empty, and Standard_HB120rs_v3 costs more in some",
         ),
-        ("Standard_NC40ads_H100_v5", ("spot = true",), "spot: no spot price of Standard_NC40ads"),
-        ("own", ("spot = true", "[sizes.own]", "price = 1"), "spot: no spot price of own is known"),
+        ("Standard_NC40ads_H100_v5", ("spot = true",), 7, "spot: no spot price of Standard_NC40"),
+        (
+            "own",
+            ("spot = true", "[sizes.own]", "price = 1"),
+            7,
+            "spot: no spot price of own is kno",
+        ),
         (
             "own",
             ('region = "x"', "[sizes.own]", 'region = "y"'),
+            7,
             "region: own has no price in x; name one of y",
         ),
     ],
 )
 def test_a_size_that_is_not_known_is_one_line(
-    size: str, lines: tuple[str, ...], complaint: str
+    size: str, lines: tuple[str, ...], at: int, complaint: str
 ) -> None:
     settings(*lines, size=size)
     done = flowos("pools")
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
-    assert line.startswith(f"flowos pools: flowos.toml: pools.hb.{complaint}")
+    assert line.startswith(f"flowos pools: flowos.toml:{at}: pools.hb.{complaint}")
+
+
+@pytest.mark.parametrize(
+    ("given", "key", "also"),
+    [
+        (("--set pools.hb.size=Standard_XX",), "size", ""),
+        (("--set pools.hb.region=mars", "--set pools.hb.nodes=1"), "region", ""),
+        (("--set pools.hb.size=g6.4xlarge",), "", "--set pools.hb.size=g6.4xlarge"),
+        (("FLOWOS_POOLS_HB_SIZE=Standard_XX",), "size", ""),
+        (("FLOWOS_POOLS_HB_REGION=mars",), "region", ""),
+    ],
+)
+def test_a_size_that_is_not_known_is_said_where_it_was_given(
+    monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...], key: str, also: str
+) -> None:
+    settings(EAST)
+    options = [word for each in given if each.startswith("--set") for word in each.split()]
+    for name, value in (each.split("=") for each in given if not each.startswith("--set")):
+        monkeypatch.setenv(name, value)
+    done = flowos(*options, "pools")
+    (line,) = done.stderr.splitlines()
+    at = given[0] if options else given[0].partition("=")[0]
+    place = f"{at}: pools.hb.{key}: " if key else "flowos.toml:7: pools.hb.region: "
+    assert line.startswith(f"flowos pools: {place}")
+    assert line.endswith(f" (with {also})" if also else line)
 
 
 def test_what_a_size_promises_is_shown_beside_what_its_nodes_have() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -106,6 +107,99 @@ def test_a_program_that_runs_is_shown_and_one_that_was_killed_is_lost(home: Home
     assert "  killed   runs not known  " in home.flowos("ps").stdout
 
 
+FAILS = """
+    @fo.task
+    def inverse(x: float) -> float:
+        return 1 / x
+
+    def tried(act, *values):
+        try:
+            act(*values)
+        except fo.FlowosError as error:
+            print(error)
+
+    with fo.slice(inverse(fo.flow_input("x", float)), {}) as s:
+        {}
+"""
+
+
+@pytest.mark.parametrize("where", ["workers='thread'", "workers='process'", "pool='local'"])
+@pytest.mark.parametrize(
+    ("does", "counts"),
+    [
+        ("tried(s.run, 0.0), s.run(1.0)", (2, 1)),
+        ("tried(s.submit(0.0).result), s.submit(1.0).result()", (2, 1)),
+        ("list(s.map([1.0, 0.0, 2.0, 0.0], on_error='return'))", (4, 2)),
+        ("tried(list, s.map([1.0, 0.0]))", (2, 1)),
+        ("tried(s.run, 'no number'), s.run(1.0)", (1, 0)),  # it did not begin
+    ],
+)
+def test_runs_that_failed_are_counted(
+    home: Home, where: str, does: str, counts: tuple[int, int]
+) -> None:
+    home.run(FAILS.format(where, does))
+    (process,) = home.ps()
+    (use,) = process["uses"]
+    assert (use["runs"], use["failed"]) == counts
+    assert len(use["failures"]) == counts[1]
+    words = f"{counts[0]} run{'s' * (counts[0] > 1)}" + f", {counts[1]} failed" * bool(counts[1])
+    shown = home.flowos("show", process["id"]).stdout
+    assert f"  ended    {words}  " in home.flowos("ps").stdout
+    assert f"  1 slice  {words}  held " in shown
+    task = "    failed: task 'inverse' raised ZeroDivisionError: "
+    assert [line[: len(task)] for line in shown.splitlines()].count(task) == counts[1]
+
+
+def test_of_many_runs_that_failed_the_last_are_shown(home: Home) -> None:
+    home.run(FAILS.format("cores=1", "for i in range(9): tried(s.run, 0.0)"))
+    (process,) = home.ps()
+    assert process["uses"][0]["failed"] == 9
+    shown = home.flowos("show", process["id"]).stdout
+    assert "    of 9 that failed the last 5:\n" in shown
+    assert shown.count("    failed: ") == 5
+
+
+def test_what_is_said_of_a_run_that_failed_is_one_line_of_a_terminal(home: Home) -> None:
+    raises = "raise ValueError('\\x1b[2J' + 'x' * 1000 + chr(10) + 'more')"
+    home.run(FAILS.format("cores=1", "tried(s.run, 0.0)").replace("return 1 / x", raises))
+    (process,) = home.ps()
+    (line,) = home.flowos("show", process["id"]).stdout.splitlines()[4:]
+    assert len(line) < 320
+    assert line.endswith("x...")
+    assert "raised ValueError: " in line
+    assert line.isprintable()
+
+
+def test_one_run_is_one_and_a_command_is_whole_where_no_terminal_is(home: Home) -> None:
+    home.run("fo.slice(flow).run(1)" + "  # to be seen to its end" * 3)
+    (process,) = home.ps()
+    command = " ".join(shlex.join(process["argv"]).split())
+    listed = home.flowos("ps").stdout
+    assert listed.endswith(f"  ended    1 run  {command}\n")
+    assert home.flowos("show", process["id"]).stdout.splitlines()[0] == listed.rstrip("\n")
+    assert "  1 slice  1 run  held " in home.flowos("show", process["id"]).stdout
+
+
+def test_what_is_not_kept_of_a_long_command_is_said(home: Home) -> None:
+    program = home.data.parent / "program.py"
+    program.write_text(f"{FLOW}\nfo.slice(flow).run(1)\n")
+    words = [sys.executable, str(program), "x" * 200, "y" * 201, *map(str, range(50))]
+    subprocess.run(words, env=home.variables, check=True)
+    (process,) = home.ps()
+    assert process["argv"][2:5] == ["x" * 200, "y" * 197 + "...", "0"]
+    assert process["argv"][-2:] == ["45", "..."]
+
+
+def test_what_a_command_has_for_a_terminal_does_not_reach_it(home: Home) -> None:
+    program = "import flowos as fo\nfo.slice(pool='local').free()  # \x1b[2J"
+    subprocess.run((sys.executable, "-c", program), env=home.variables, check=True)
+    (process,) = home.ps()
+    for words in (("ps",), ("show", process["id"])):
+        said = home.flowos(*words).stdout
+        assert "\x1b" not in said
+        assert "# ?[2J'" in said
+
+
 @pytest.mark.parametrize("end", ["raise KeyError('x')", "raise KeyboardInterrupt", "sys.exit(3)"])
 def test_a_program_that_fails_has_ended_too(home: Home, end: str) -> None:
     home.run(f"fo.slice(flow).run(1)\n{end}")
@@ -154,7 +248,7 @@ def test_a_store_that_cannot_be_written_is_named_and_the_records_stay(home: Home
     (home.data / "flowos/flowos.db").write_text("no database at all")
     done = home.flowos("ps")
     assert "flowos.db: this file is no database" in done.stderr
-    assert "1 runs" in done.stdout
+    assert "1 run " in done.stdout
     assert len(list(home.records.iterdir())) == 1
 
 

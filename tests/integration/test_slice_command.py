@@ -225,6 +225,16 @@ def test_a_slice_that_waits_is_not_freed_where_no_job_waits_for_it(home: Home) -
     assert "waits for nodes: interrupt it" in said
 
 
+def test_jobs_are_shown_as_those_of_slurm(home: Home) -> None:
+    home.start(HOLDS)
+    (record,) = home.data.rglob("slices/p-*.jsonl")
+    found = json.loads(record.read_text().splitlines()[-1])
+    with record.open("a") as file:
+        ended = {"id": "gpu-1", "kind": "slurm", "state": "freed", "jobs": ["4"], "ended": 1e9}
+        file.write(json.dumps({**found, **ended}) + "\n")
+    assert "\n  Slurm job 4\n" in home.say("show", "gpu-1")
+
+
 BAD_LINES = (b'{"id":' * 2000, b"[]", b"null", b'{"a":1}', b"\xff\x00", b"7")
 
 

@@ -1,5 +1,6 @@
 """`flowos measure --suite`: what it plans, and that it goes on after it was killed."""
 
+import csv
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,6 +67,14 @@ def test_each_suite_says_of_each_figure_what_will_run_or_why_not(flowos: Flowos,
         (("--minutes", "nan"), "--minutes nan: give a number above 0 and below 1e+300"),
         (("--pool", "local", "--between", "inf"), "inf: give seconds, from 0 to below 1e6"),
         (("--only", "straem"), "; did you mean 'stream'?"),
+        (
+            ("--suite", "fic", "--junit", "x"),
+            "--junit: not with --suite; it is of --check BASELINE",
+        ),
+        (
+            ("--suite", "fic", "--pool", "no"),
+            "no pool 'no' in flowos.toml, which is not there; pools are l",
+        ),
         (("--suite", "abcx"), "; did you mean 'abci'?"),
         (("--suite", "fic", "--only", "tabel 2"), "; did you mean 'table 2'?"),
         (("--suite", "aaic", "--env", "no/such.sqfs"), "no/such.sqfs"),
@@ -125,6 +135,7 @@ def test_a_suite_that_was_killed_goes_on_where_it_was(
     whole = page.read_text()
     assert "2 of 3 figures have numbers of this machine; 1 cannot be measured here." in whole
     assert json.loads(page.with_suffix(".json").read_text()) == json.loads(out)
+    _check_table(page.with_suffix(".csv"), row)
 
     again, said = tiny().communicate()
     assert "measured already" in said
@@ -178,3 +189,13 @@ def _runs(folder: Path) -> list[tuple[str, str]]:
             for run in store.runs()
             if run.ended and run.request.suite
         ]
+
+
+def _check_table(file: Path, number: dict[str, Any]) -> None:
+    """number: the one that the paper has, as the JSON says it."""
+    with file.open(newline="") as text:
+        published, *_, lacking = csv.DictReader(text)
+    assert (float(published["measured"]), float(published["ratio"])) == (3.0, 0.5)
+    there = (str(number["value"]), number["where"])
+    assert (published["published"], published["source"]) == there
+    assert (lacking["figure"], lacking["not_measured"]) == ("3", "it needs a GPU")

@@ -38,6 +38,8 @@ def check_suite(args: argparse.Namespace) -> None:
             raise UsageError("--again is of a suite: give --suite NAME")
     elif args.deployments is not None or args.between:
         raise UsageError("--deployments and --between: not with --suite, which holds nodes once")
+    elif args.junit is not None:
+        raise UsageError("--junit: not with --suite; it is of --check BASELINE")
     elif args.check is not None:
         raise UsageError("--check: not with --suite; measure it, then: flowos compare BASELINE RUN")
 

@@ -118,7 +118,7 @@ def _add_source(command: argparse.ArgumentParser, *, required: bool = False) -> 
     command.add_argument(
         "where",
         metavar="SOURCE",
-        nargs=None if required else "?",
+        nargs="+" if required else "*",
         help="a folder, shards, token arrays or a URL, as fo.Feed takes it"
         + ("" if required else ", or a KEY of feed ls (default: all that is in the cache folder)"),
     )
@@ -189,6 +189,10 @@ def _show_prefilled(done: "PrefillResult", as_json: bool) -> None:
     kept, at = done.kept, done.prefill
     if as_json:
         print_json(done)
+    elif done.already_cached == kept.samples and not at.source_bytes:
+        print_folded(
+            f"all {kept.samples} samples were cached already, {_size(kept.bytes)}: nothing to read"
+        )
     else:
         rate = _rate(at.source_bytes / done.seconds) if done.seconds > 0 else ""
         binds = f"; {done.binding}" if done.binding else ""
@@ -353,7 +357,8 @@ def _selection(args: argparse.Namespace) -> "CacheSelection":
     of_data = feed.asked(
         args.member, args.dtype, args.length, args.column, args.label_column, files
     )
-    return feed.CacheSelection(cache=args.cache, where=args.where, asked=of_data)
+    where = args.where[0] if len(args.where) == 1 else args.where or None
+    return feed.CacheSelection(cache=args.cache, where=where, asked=of_data)
 
 
 def _safe(name: str) -> str:

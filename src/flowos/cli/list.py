@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from flowos.cli._output import print_folded, print_json
-from flowos.cli._shared import add_json, add_store, positive, top_command
+from flowos.cli._shared import add_json, add_store, counted, positive, top_command
 
 if TYPE_CHECKING:
     from flowos.model import ListedRun
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
         started = listed.run.started[11:16]
         print_folded(
             f"{listed.run.id}  {started}  {listed.run.host}  {listed.run.request.effort} {probes}"
-            f"  {listed.samples} sample{'s' * (listed.samples != 1)}{ended}"
+            f"  {counted(listed.samples, 'sample')}{ended}"
         )
     return 0
 

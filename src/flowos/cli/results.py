@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from flowos.cli._output import note, print_folded, print_json
-from flowos.cli._shared import add_json, top_command
+from flowos.cli._shared import add_json, counted, top_command
 
 _MAX_DAYS = 1e6
 
@@ -37,7 +37,8 @@ def run(args: argparse.Namespace) -> int:
         print_json(found)
         return 0
     if args.prune is not None:
-        print_folded(f"{found.removed} results were removed from {found.path}")
+        were = "was" if found.removed == 1 else "were"
+        print_folded(f"{counted(found.removed, 'result')} {were} removed from {found.path}")
     for task in found.tasks:
         megabytes = f"{task.size_bytes / 1e6:.3f} MB"
         when = f"{task.oldest} to {task.newest}"

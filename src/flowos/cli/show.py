@@ -33,8 +33,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    if Path(args.run_id).is_file():
-        return _show_log(args)  # a log needs no store
+    from flowos.operations.shown_files import log_named
+
+    file = log_named(args.run_id)
+    if file is not None:
+        return _show_log(args, file)  # a log needs no store
 
     from flowos.operations import history
     from flowos.operations.processes import is_process, process
@@ -45,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         if getattr(args, option) is not None:
             raise UsageError(
                 f"--{option} takes the log of a slice: flowos show FILE.log --{option} OUT"
-                + (f"; {args.run_id} is no file" if args.run_id != "last" else "")
+                + (f"; there is no file {args.run_id}" if args.run_id != "last" else "")
             )
     if is_process(args.run_id):
         from flowos.cli.ps import lines
@@ -61,17 +64,17 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _show_log(args: argparse.Namespace) -> int:
+def _show_log(args: argparse.Namespace, file: Path) -> int:
     from flowos.operations.task_log import read_log, write_page, write_trace
     from flowos.report import log_text
 
     if args.html is not None and args.html == args.trace:
         raise UsageError(f"--html and --trace name the same file: {args.html}")
-    log = read_log(Path(args.run_id))
-    for file, write in ((args.trace, write_trace), (args.html, write_page)):
-        if file is not None:
-            write(log, file)
-            note(f"written: {file}")
+    log = read_log(file)
+    for out, write in ((args.trace, write_trace), (args.html, write_page)):
+        if out is not None:
+            write(log, out)
+            note(f"written: {out}")
     if log.damaged:
         lines = "1 damaged line is" if log.damaged == 1 else f"{log.damaged} damaged lines are"
         print(f"flowos show: {lines} left out; {log.damage}", file=sys.stderr)

@@ -7,7 +7,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from flowos.cli._output import print_folded, print_json
-from flowos.cli._shared import add_json, asked_of_pool, positive, top_command, with_example
+from flowos.cli._shared import (
+    add_json,
+    asked_of_pool,
+    counted,
+    positive,
+    top_command,
+    with_example,
+)
 
 if TYPE_CHECKING:
     from flowos.model import SliceRecord
@@ -191,7 +198,7 @@ def line_of(found: "SliceRecord") -> str:
 
 
 def _lines(found: "SliceRecord", why_none: str) -> list[str]:
-    from flowos.report import accounted_words, asked_words
+    from flowos.report import accounted_words, asked_words, job_words
 
     now = time.time()
     lines = [
@@ -204,10 +211,10 @@ def _lines(found: "SliceRecord", why_none: str) -> list[str]:
     booted = [event.reason for event in found.events if event.what == "booting"]
     if booted:
         lines.append(f"  booted {'; '.join(booted)}: {_seconds(found.booted_seconds(now))}")
-    lines += [f"  jobs {', '.join(found.jobs)}"] * bool(found.jobs)
+    lines += [f"  {job_words(found)}"] * bool(found.jobs)
     for node in found.nodes:
         until = "now" if node.until is None else _iso(node.until)
-        has = [f"{node.cores} cores", *[f"{node.gpus} GPUs"] * bool(node.gpus)]
+        has = [counted(node.cores, "core"), *[counted(node.gpus, "GPU")] * bool(node.gpus)]
         has += [f"{count} {name}" for name, count in node.devices]
         has += [f"switch {node.switch}"] * bool(node.switch)
         lines.append(

@@ -45,13 +45,14 @@ _PARTS = {
     "bodies._xdma_streams": "xdma_cards",
     "cloud._machines": "Machines",
     "cloud._open_cloud": "open_cloud",
+    "cluster._shared_folder": "check_shared_folder",
     "environments._disk_cache": "cached keep",
     "flow._failures": "RemoteTraceback remedy_of",
     "flow._progress": "ProgressWatch",
     "flow._runs": "OnStage Event",
     "flow._slice": "Slice",
     "flow._submitted": "SubmittedRun as_completed",
-    "flow._usage": "OnUsage SliceUsage",
+    "flow._usage": "MAX_FAILURES OnUsage SliceUsage",
     "guests._guest": "Guest",
     "launch._interleaved": "run_interleaved",
     "launch._prepared": "PreparedLaunch",
@@ -191,6 +192,9 @@ if TYPE_CHECKING:
     from flowos.engine.cloud._open_cloud import (
         open_cloud as open_cloud,
     )
+    from flowos.engine.cluster._shared_folder import (
+        check_shared_folder as check_shared_folder,
+    )
     from flowos.engine.environments._disk_cache import (
         cached as cached,
         keep as keep,
@@ -214,6 +218,7 @@ if TYPE_CHECKING:
         as_completed as as_completed,
     )
     from flowos.engine.flow._usage import (
+        MAX_FAILURES as MAX_FAILURES,
         OnUsage as OnUsage,
         SliceUsage as SliceUsage,
     )

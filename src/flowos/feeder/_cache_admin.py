@@ -12,7 +12,7 @@ from flowos.feeder._cache_entry import OURS, CacheEntry, cache_entries, cache_fo
 from flowos.feeder._data import CacheLimits, Data, open_data
 from flowos.feeder._python_source_thread import close
 from flowos.feeder._ranks import Ranks
-from flowos.feeder._resolve_source import Where, refuse_inside, source_at
+from flowos.feeder._resolve_source import Where, places_of, refuse_inside, source_at
 from flowos.feeder._settings import FeedSettings
 from flowos.feeder._source_options import SourceOptions
 from flowos.feeder._stages import FeedStage, Seconds, StageMeter
@@ -20,7 +20,7 @@ from flowos.feeder._start import started
 from flowos.model import FeedError
 
 if TYPE_CHECKING:
-    from flowos._native import Batch, Cache, Counter, Feeder
+    from flowos._native import Batch, Cache, CacheState, Counter, Feeder
 
 UNKNOWN = "(unknown: its file `source` is lost)"
 HIDDEN = "(unknown: another user's)"
@@ -82,6 +82,13 @@ class Prefill:
         if data.complaint:
             raise FeedError(data.complaint)
         self._samples, self._early_bytes = len(data.catalog), data.early_bytes
+        before = _before(data)
+        self.already_cached = before.cached if before else 0
+        """Samples that were here before this began."""
+        self.is_complete = (
+            before is not None and before.cached == self._samples and not before.unverified
+        )
+        """All of them, and none was written before the last start of the machine."""
         self._feeder = started(data, _through(), Ranks(0, 1))
         self._meter = StageMeter(data.listing)
 
@@ -94,7 +101,13 @@ class Prefill:
         return self._meter.look(self._feeder.stats)[2]
 
     def steps(self) -> Iterator[PrefillStatus]:
-        """Goes through all samples, those that are here already too: they are checked."""
+        """Goes through all samples, those that are here already too: they are checked.
+
+        Where all were here before, there is nothing to do.
+        """
+        if self.is_complete:
+            yield PrefillStatus(samples=self._samples, done=self._samples)
+            return
         yield PrefillStatus(samples=self._samples)
         for batch, done, missing in _once(self._feeder, self._samples):
             del batch
@@ -113,6 +126,15 @@ class Prefill:
 
     def close(self) -> None:
         close(self._feeder)
+
+
+def _before(data: Data) -> "CacheState | None":
+    """Of the cache as it was before its source was listed; None: it had nothing."""
+    from flowos._native import Cache
+
+    if data.entry is None or data.early_samples:  # of which only a new cache has any
+        return None
+    return Cache.state_of(str(data.entry.samples))
 
 
 def _once(feeder: "Feeder", samples: int) -> "Iterator[tuple[Batch, int, int]]":
@@ -147,16 +169,27 @@ def kept_in(
     """What the cache folder has, of all sources or of one.
 
     where: a source, which need not be there any more if it is as it was written, or the name of its
-    folder in the cache. Raises FeedError if nothing is cached.
+    folder in the cache, or several of these. Raises FeedError if nothing is cached.
     """
     folder = cache_folder(cache)
     entries = cache_entries(folder)
     if where is not None:
-        named = tuple(entry for entry in entries if where in (entry.folder.name, entry.source()))
-        entries = named or _entries_of(where, of_data, entries, folder)
+        entries = _named(where, entries) or _entries_of(where, of_data, entries, folder)
     if not entries:
         raise FeedError(f"cache folder {folder}: there is nothing cached in it")
     return tuple(map(_kept, entries))
+
+
+def _named(where: Where, entries: tuple[CacheEntry, ...]) -> tuple[CacheEntry, ...]:
+    """Those that are called so; none if one of several names is of none."""
+    wanted, known = set(places_of(where)), set[str]()
+    named: list[CacheEntry] = []
+    for entry in entries:
+        names = {entry.folder.name, entry.source()}
+        if wanted & names:
+            named.append(entry)
+            known |= names
+    return tuple(named) if wanted <= known else ()
 
 
 def _entries_of(

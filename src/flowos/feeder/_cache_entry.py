@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from flowos.feeder._paths import check_path
+from flowos.feeder._paths import absolute, check_path
 from flowos.model import FeedError, brief_repr
 
 OURS = frozenset({"source", "catalog", "lock"})
@@ -151,7 +151,7 @@ def cache_folder(given: object) -> Path:
     if not word or not isinstance(word, str):
         raise FeedError(f"Feed: cache={brief_repr(given)}; expected the path of a folder")
     check_path(word)
-    return Path(os.path.expanduser(word)).absolute()  # noqa: PTH111 - which never fails
+    return absolute(os.path.expanduser(word))  # noqa: PTH111 - which never fails
 
 
 def cache_entries(cache: Path) -> tuple[CacheEntry, ...]:

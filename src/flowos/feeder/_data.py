@@ -15,7 +15,7 @@ from flowos.feeder._catalogs import Outdated, catalog_of
 from flowos.feeder._extensions import select_samples
 from flowos.feeder._interfaces import PrefetchBudget
 from flowos.feeder._mounted import Mounted
-from flowos.feeder._resolve_source import Where, refuse_inside, source_at
+from flowos.feeder._resolve_source import Where, places_of, refuse_inside, source_at
 from flowos.feeder._settings import whole
 from flowos.feeder._source_options import SourceOptions
 from flowos.feeder._stages import FeedStage
@@ -45,6 +45,7 @@ class CacheLimits:
 class Data:
     """complaint: why there is no cache though one was requested; else empty.
 
+    entry: where it is cached; None: nowhere.
     left_out: one line on files that are no samples; empty: all are, or a person said which.
     early_samples, early_bytes: read of the source while it was listed. opened_seconds: what all
     that took.
@@ -54,6 +55,7 @@ class Data:
     catalog: "Catalog"
     cache: "Cache | None"
     complaint: str
+    entry: CacheEntry | None = None
     left_out: str = ""
     early_samples: int = 0
     early_bytes: int = 0
@@ -115,6 +117,7 @@ def _opened(
     found: "Counter | None",
     budget: PrefetchBudget | None,
 ) -> Data:
+    where = places_of(where)  # of what can be gone through once only, too
     source, key = source_at(where, asked)
     if cache is not None:
         refuse_inside(where, asked, cache_folder(cache))
@@ -144,6 +147,7 @@ def _opened(
         catalog=catalog,
         cache=attached,
         complaint=complaint,
+        entry=entry,
         left_out=left_out,
         early_samples=early.samples if early else 0,
         early_bytes=early.bytes if early else 0,

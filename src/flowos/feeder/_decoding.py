@@ -249,7 +249,7 @@ class Decoding:
         return indices[taken]
 
     def close(self) -> None:
-        """Does not join; threads are daemons and exit on their own."""
+        """Does not join; the interpreter does at its end."""
         self.leave()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
@@ -304,11 +304,15 @@ class Ahead:
         self._stopped = True
         self._room.release()
 
-    def stop(self) -> None:
-        """Ends the requests for batches; joins the read under way."""
+    def stop(self, why: str) -> None:
+        """Ends the requests for batches; joins the read under way.
+
+        why: the error for a thread that waits for a batch meanwhile.
+        """
         self.leave()
         self._thread.join()
         while not self._queue.empty():
             if isinstance(got := self._queue.get(), _Started):
                 for future in got.futures:
                     future.cancel()
+        self._queue.put(FeedError(why))

@@ -50,8 +50,8 @@ def sample_filter(extensions: object, usual: tuple[str, ...] = ()) -> SampleFilt
                 endings=tuple(word.lstrip(".").lower() for word in endings), said=True
             )
     raise FeedError(
-        f"Feed: extensions={brief_repr(extensions)}; expected endings, as ['jpg', 'png'], or "
-        "'all', or 'pictures'"
+        f"Feed: extensions={brief_repr(extensions)}; expected endings, as "
+        "extensions=['jpg', 'png'], or extensions='all', or extensions='pictures'"
     )
 
 

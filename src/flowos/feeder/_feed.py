@@ -20,7 +20,7 @@ from flowos.feeder._position import Position, position_in, state_of
 from flowos.feeder._python_source_thread import close
 from flowos.feeder._ranks import ranks_of
 from flowos.feeder._resolve_source import Where
-from flowos.feeder._settings import FeedSettings, whole
+from flowos.feeder._settings import FeedSettings, sample_number, whole
 from flowos.feeder._source_options import asked
 from flowos.feeder._stages import CONSUMER, StageMeter
 from flowos.feeder._start import record_of, started
@@ -34,6 +34,7 @@ _LAST_EPOCH = (1 << 63) - 1
 _CLOSED = "this Feed is closed"
 _FORKED = "this Feed was made before a fork: its threads are in the other process; make one here"
 _OVER = "another epoch of this Feed was begun, so that this one cannot go on"
+_NO_DATASET = "a Feed gives whole batches by iteration: use it instead of a DataLoader, not in one"
 _PICKLED = "a Feed has threads and cannot be pickled: make one in each process"
 
 
@@ -274,7 +275,7 @@ class Feed:
 
     def name(self, sample: int) -> str:
         """What a person calls the sample: its path below the source, SHARD:KEY, ARRAY[NUMBER]."""
-        return self._data.catalog.name(sample)
+        return self._data.catalog.name(sample_number(sample, self.samples))
 
     def stats(self) -> Stats:
         """Samples and bytes by origin, times by stage; complete after `close`.
@@ -322,6 +323,9 @@ class Feed:
     def __reduce__(self) -> NoReturn:
         raise FeedError(_PICKLED)
 
+    def __getitem__(self, _: object) -> NoReturn:
+        raise FeedError(_NO_DATASET)
+
     # -- inside
 
     def _stats_of(self, feeder: "Feeder") -> Stats:
@@ -342,11 +346,9 @@ class Feed:
     def _threads_for(self, function: "Callable[..., object] | None") -> Decoding | None:
         if function is None:
             return None
-        s = self._settings
-        name = self._data.name_of  # not ours: decoding threads must not keep this alive
+        s, name = self._settings, self._data.name_of  # not ours: threads must not keep this alive
         policy = Policy(on_error=s.on_error, max_skipped=s.max_skipped, name=name)
-        threads = s.decode_threads
-        return Decoding(giving_arrays(function), threads, 2 + threads // s.batch_size, policy)
+        return Decoding(giving_arrays(function), s.decode_threads, s.batches_ahead, policy)
 
     def _live(self) -> "Feeder":
         if self._feeder is None or self._ending is None or not self._ending.alive:
@@ -359,7 +361,7 @@ class Feed:
         if now is not None:
             now.refuse(why)
         if ahead is not None:
-            ahead.stop()
+            ahead.stop(why)
 
     def _ended(self) -> None:
         """An epoch has come to its end, or was cut off by `close` in another thread."""

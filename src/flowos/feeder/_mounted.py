@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from flowos.feeder._endings import ARRAYS, BIN, SHARD_COMPANIONS, SHARDS, TAR
+from flowos.feeder._endings import ARRAYS, BIN, PACKED_SHARDS, SHARD_COMPANIONS, SHARDS, TAR
 from flowos.feeder._entries import digest
 from flowos.feeder._interfaces import Listing, PrefetchBudget
-from flowos.feeder._paths import check_path
+from flowos.feeder._one_line import listed
+from flowos.feeder._paths import absolute, check_path
 from flowos.feeder._source_options import Record, SourceOptions
 from flowos.feeder._url import expand
 from flowos.model import FeedError, brief_repr
@@ -74,13 +75,13 @@ class Mounted:
 
 def mounted(places: Sequence[str], asked: SourceOptions) -> Mounted:
     """places: a folder, or files and patterns of one kind. Raises FeedError if nothing is found."""
-    words = [str(Path(place).absolute()) for place in places]
-    for word in words:
-        check_path(word)
+    for place in places:
+        check_path(place)
+    words = [str(absolute(place)) for place in places]
     if len(words) == 1 and os.path.isdir(words[0]):  # noqa: PTH112 - never fails
         return _of_folder(words[0], asked)
     files = [found for word in words for found in _matching(word)]
-    return _of_files(", ".join(words), files, asked)
+    return _of_files(listed(words), files, asked)
 
 
 def _matching(place: str) -> list[Path]:
@@ -174,7 +175,17 @@ def _of_files(name: str, files: Sequence[Path], asked: SourceOptions) -> Mounted
         )
     raise FeedError(
         f"Feed: {name}: expected a folder, .tar shards, or .npy or .bin arrays, all of one kind"
+        f"; {_instead(paths)}"
     )
+
+
+def _instead(paths: Sequence[Path]) -> str:
+    """What to give in place of files that are no source, or of several folders."""
+    if any(path.name.endswith(PACKED_SHARDS) for path in paths):
+        return "shards are read as they lie, uncompressed: unpack them to .tar"
+    if all(map(os.path.isdir, paths)):
+        return "of folders give one, or the one that they lie in"
+    return "where each file is a sample, give the folder that they lie in"
 
 
 def _layout(paths: Sequence[Path], asked: SourceOptions) -> tuple[int, Record]:

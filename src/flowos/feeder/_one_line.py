@@ -1,6 +1,10 @@
-"""Errors as one line."""
+"""Errors and lists as one line."""
+
+from collections.abc import Sequence
 
 from flowos.model import FeedError
+
+_MOST_LISTED = 3
 
 
 def one_line(why: BaseException) -> str:
@@ -13,3 +17,10 @@ def one_line(why: BaseException) -> str:
     if isinstance(why, FeedError):
         return first
     return f"{type(why).__name__}: {first}" if first else type(why).__name__
+
+
+def listed(names: Sequence[str]) -> str:
+    """All of three names; of more, the first two, and how many there are besides."""
+    if len(names) <= _MOST_LISTED:
+        return ", ".join(names)
+    return f"{names[0]}, {names[1]} and {len(names) - 2} more"

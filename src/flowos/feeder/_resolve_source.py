@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from flowos.feeder._endings import PARQUET
 from flowos.feeder._entries import digest
 from flowos.feeder._mounted import Mounted, mounted, shards_in
-from flowos.feeder._paths import check_path
+from flowos.feeder._paths import absolute, check_path
 from flowos.feeder._source_options import SourceOptions
 from flowos.feeder._url import read_url
 from flowos.model import FeedError, brief_repr
@@ -31,8 +31,8 @@ def source_at(where: Where, asked: SourceOptions) -> "tuple[Mounted | Source, st
     where: a folder; tar shards or token arrays, by path, pattern or several of them; Parquet files;
     a URL.
     """
-    places = _words(where)
-    if "://" in places[0]:
+    places = places_of(where)
+    if any("://" in place for place in places):
         return _at_url(places, asked)
     check_path(places[0])
     if _is_table(places[0], asked):
@@ -46,7 +46,7 @@ def refuse_inside(where: Where, asked: SourceOptions, cache: Path) -> None:
 
     By what the file system says they are: symbolic links and mounts lead to the same folder.
     """
-    root, *others = _words(where)
+    root, *others = places_of(where)
     said_by_ending = (asked.dtype, asked.length, asked.column or None, asked.label_column or None)
     if others or "://" in root or any(word is not None for word in said_by_ending):
         return
@@ -62,19 +62,34 @@ def refuse_inside(where: Where, asked: SourceOptions, cache: Path) -> None:
                 )
 
 
-def _words(where: Where) -> list[str]:
-    places = [where] if isinstance(where, (str, PathLike)) else where
-    words: list[object] = []
+def places_of(where: Where) -> list[str]:
+    """Raises FeedError if one of them is none."""
+    places: list[object] = [where] if isinstance(where, (str, bytes, PathLike)) else []
     with suppress(TypeError):
-        words = [fspath(place) for place in places]
-    if words and all(isinstance(word, str) and word for word in words):
-        return [os.path.expanduser(str(word)) for word in words]  # noqa: PTH111 - may be URLs
-    raise FeedError(f"Feed: source={brief_repr(where)}; expected a path, a URL, or several paths")
+        places = places or [*where]  # type: ignore[misc]  # a path is there already
+    words = [_word(place) for place in places]
+    if words and all(words):
+        return [os.path.expanduser(word) for word in words]  # noqa: PTH111 - may be URLs
+    said = brief_repr(where)
+    if len(words) > 1:
+        said = f"{brief_repr(places[words.index('')])} among them"
+    elif not words and hasattr(where, "__iter__"):
+        said = f"{said}, which has no path in it"
+    raise FeedError(f"Feed: source={said}; expected a path, a URL, or several paths")
+
+
+def _word(place: object) -> str:
+    """Empty: it is no path."""
+    word = fspath(place) if isinstance(place, (str, PathLike)) else ""
+    return word if isinstance(word, str) else ""
 
 
 def _at_url(places: list[str], asked: SourceOptions) -> "tuple[Source, str]":
     if len(places) > 1:
-        raise FeedError("Feed: several URLs; give one, whose end may stand for many: {000..099}")
+        raise FeedError(
+            "Feed: several URLs, or paths besides; give one URL, whose end may stand for many: "
+            "{000..099}"
+        )
     text = places[0]
     if text.startswith("file://"):
         raise FeedError(f"Feed: {text}: give the path alone: {text.removeprefix('file://')}")
@@ -100,7 +115,7 @@ def _of_table(places: list[str], asked: SourceOptions) -> "tuple[Source, str]":
         raise FeedError("Feed: several Parquet files; give the folder that they lie in")
     from flowos.feeder._parquet import ParquetSource
 
-    place = places[0] if "://" in places[0] else str(Path(places[0]).resolve())
+    place = places[0] if "://" in places[0] else str(absolute(places[0]).resolve())
     source = ParquetSource(place, column=asked.column, label_column=asked.label_column)
     return source, digest(source.name, asked.column, asked.label_column, *_endpoints())
 

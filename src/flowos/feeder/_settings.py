@@ -1,5 +1,6 @@
 """What a person sets of a feed, checked: one clear line for what cannot be."""
 
+import operator
 import os
 from dataclasses import dataclass
 
@@ -54,12 +55,36 @@ class FeedSettings:
         """For a person's function: as many as processors that we may use."""
         return self.threads or len(os.sched_getaffinity(0))
 
+    @property
+    def batches_ahead(self) -> int:
+        """Those that a person's function decodes before they are asked for."""
+        return 2 + self.decode_threads // self.batch_size
+
 
 def whole(name: str, value: object, min_: int, max_: int = _MAX) -> None:
     """Raises FeedError if the value is no whole number between these."""
     if type(value) is not int or not min_ <= value <= max_:
         allowed = f"at least {min_}" if max_ == _MAX else f"{min_} to {max_}"
-        raise FeedError(f"Feed: {name}={brief_repr(value)}; expected a whole number, {allowed}")
+        advice = f"; give int({name})" if _is_another_integer(value) else ""
+        raise FeedError(
+            f"Feed: {name}={brief_repr(value)}; expected a whole number, {allowed}{advice}"
+        )
+
+
+def _is_another_integer(value: object) -> bool:
+    """Such as NumPy's, which a checkpoint would hold as such."""
+    return not isinstance(value, int) and hasattr(value, "__index__")
+
+
+def sample_number(value: object, samples: int) -> int:
+    """Also of NumPy. Raises FeedError if it is none of so many samples."""
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = -1
+    if not 0 <= number < samples:
+        raise FeedError(f"Feed: sample {brief_repr(value)}; expected 0 to {samples - 1}")
+    return number
 
 
 def _one_of(name: str, value: object, known: tuple[object, ...]) -> None:

@@ -59,7 +59,7 @@ def command(  # noqa: PLR0913 - options of a command line, all by keyword
     captures = captures or ({} if files else {"stdout": ("stdout", str_)})
     return Task(
         name=title,
-        inputs=_inputs(title, {n: File for n in _names(body, In)} | dict(inputs or {})),
+        inputs=_inputs(title, {n: File for n in _names(body, In)} | _types(title, inputs)),
         outputs=tuple(PortSpec(n, t) for n, t in (*((n, File) for n in files), *captures.values())),
         body=replace(body, captures=_named(captures), variables=_variables(title, variables)),
         needs=needs_of(title, needs),
@@ -90,6 +90,15 @@ def _variables(title: str, given: object) -> tuple[tuple[str, str], ...]:
 
 def _named(captures: Mapping[str, tuple[str, PortType]]) -> tuple[tuple[str, Captured], ...]:
     return tuple((name, cast("Captured", what)) for what, (name, _) in captures.items())
+
+
+def _types(title: str, given: object) -> dict[str, object]:
+    if given is None or isinstance(given, Mapping):
+        return dict(given or {})
+    raise WiringError(
+        f"command {title!r}: inputs={brief_repr(given)}; expected a type for each name, as in "
+        "inputs={'n': int}"
+    )
 
 
 def _inputs(title: str, types: Mapping[str, object]) -> tuple[PortSpec, ...]:

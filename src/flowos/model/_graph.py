@@ -325,7 +325,7 @@ def flow_input(name: str, type: object) -> Port:
     <input n: int64>
     """
     if not is_name(name):
-        raise WiringError(f"flow_input: its name is a text, given {brief_repr(name)}")
+        raise WiringError(f"flow_input: its name is a text, given {brief_repr(name)}; it is first")
     return _new_port(PortSpec(name, port_type(f"flow_input {name!r}", type)), None, 0)
 
 

@@ -149,8 +149,8 @@ class Pool:
     shared: str = field(
         default="",
         metadata=_doc(
-            "of a cluster: a folder that this machine and all its nodes see; the current folder by "
-            "default"
+            "of a cluster: a folder that is there, and that this machine and all its nodes see; "
+            "the current folder by default"
         ),
     )
     scratch: str = field(

@@ -295,7 +295,7 @@ def array(dtype: object = None, shape: int | str | Shape | None = None) -> Array
     "expected array(float32, ('n', 'n')), given an array of float64, shape (2, 2)"
     """
     name = None if dtype is None else _dtype_name(dtype)
-    extents = (shape,) if isinstance(shape, (int, str)) else shape
+    extents = (shape,) if isinstance(shape, (int, str, float)) else shape
     if extents is not None:
         extents = tuple(extents)
         if not all(map(_is_extent, extents)):

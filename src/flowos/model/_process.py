@@ -9,7 +9,8 @@ from flowos._dataclasses import dataclass
 class SliceUse:
     """Slices of one kind that a process held: of this flow, pool, node and environment.
 
-    slices: how many; runs: number of runs started on them, including the items of a `map`; hits:
+    slices: how many; runs: number of runs started on them, including the items of a `map`; failed:
+    number of those that ended with an error; failures: the errors of the last ones; hits:
     number of results of tasks that were taken from what was kept; held_seconds: total. logs: the
     files with their tasks, of many slices the last ones.
     """
@@ -23,6 +24,8 @@ class SliceUse:
     held_seconds: float
     hits: int = 0
     logs: tuple[str, ...] = ()
+    failed: int = 0
+    failures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,6 @@ from flowos.model._schema import schema_of
 from flowos.model._settings_layers import (
     NESTED,
     TABLES,
-    KeyPath,
     SettingsLayer,
     dotted,
     file_layer,
@@ -54,9 +53,26 @@ def read_settings(text: str, file: str) -> Settings:
 
 def read_layers(layers: Sequence[SettingsLayer]) -> Settings:
     """Of several, each over those before it. Raises SettingsError if one has a mistake."""
-    layer = merged(layers)
-    raw, reader = layer.raw, _Reader(layer.said_at)
+    try:
+        return _read(merged(layers))
+    except SettingsError as error:
+        _refuse_alone([each for each in layers if not each.given], str(error))
+        raise
+
+
+def _refuse_alone(files: Sequence[SettingsLayer], complaint: str) -> None:
+    """Raises SettingsError if files have the mistake without variables and options too."""
+    try:
+        _read(merged(files))
+    except SettingsError as alone:
+        if complaint.startswith(str(alone)):
+            raise
+
+
+def _read(layer: SettingsLayer) -> Settings:
+    raw, reader = layer.raw, _Reader(layer)
     reader.refuse_unknown(raw, [f.name for f in fields(Settings)], ())
+    reader.refuse_misspelt_pool()
     pools = reader.tables(raw, "pools", Pool, ("kind", get_args(PoolKind)))
     clouds = reader.tables(raw, "cloud", Cloud, ("driver", get_args(CloudDriver)))
     sizes = reader.tables(raw, "sizes", VmSize)
@@ -121,8 +137,8 @@ def settings_schema() -> dict[str, Any]:
 class _Reader:
     """Reader of tables that knows where each key is said."""
 
-    def __init__(self, said_at: Mapping[KeyPath, str]) -> None:
-        self._said_at = said_at
+    def __init__(self, layer: SettingsLayer) -> None:
+        self._layer = layer
 
     def tables(
         self, raw: Mapping[str, Any], top: str, noun: type[_Noun], kind: _Kind | None = None
@@ -153,11 +169,11 @@ class _Reader:
     ) -> None:
         if key in table and (given := table[key]) not in known:
             said = f"{_short(given)}: one of {', '.join(known)}{did_you_mean(str(given), known)}"
-            raise self._wrong((*at, key), said)
+            raise self._layer.mistake((*at, key), said)
 
     def refuse_no_table(self, raw: Any, at: tuple[str, ...]) -> None:
         if not isinstance(raw, dict):
-            raise self._wrong(at, f"{_short(raw)}: a table is expected, as [{dotted(at)}]")
+            raise self._layer.mistake(at, f"{_short(raw)}: a table is expected, as [{dotted(at)}]")
 
     def refuse_unknown(
         self, raw: Mapping[str, Any], known: Collection[str], at: tuple[str, ...]
@@ -165,18 +181,28 @@ class _Reader:
         for key in raw:
             if key not in known:
                 near = did_you_mean(key, known) or f"; known are {', '.join(known)}"
-                raise self._wrong((*at, key), f"no such key{near}")
+                raise self._layer.mistake((*at, key), f"no such key{near}")
+
+    def refuse_misspelt_pool(self) -> None:
+        """One that an option alone has, without its kind, and with nearly the name of another."""
+        pools = self._layer.raw.get("pools", {})
+        for name, table in pools.items() if isinstance(pools, dict) else ():
+            is_named = name == LOCAL.name or not isinstance(table, dict) or "kind" in table
+            if is_named or not self._layer.is_new(("pools", name)):
+                continue
+            if near := did_you_mean(name, sorted({LOCAL.name, *pools} - {name})):
+                raise self._layer.mistake(
+                    ("pools", name), f"no such pool{near} A new one needs its kind"
+                )
 
     def _refused(self, complaint: str, at: tuple[str, ...]) -> SettingsError:
         """Converts an error message that starts with a path, or a part of it."""
         where, _, what = complaint.partition(": ")
         inside = where.removeprefix(".".join(at)).removeprefix(".")
         path = tuple(key.partition("[")[0] for key in inside.split(".")) if inside else ()
-        return self._wrong((*at, *path), what)
-
-    def _wrong(self, at: tuple[str, ...], what: str) -> SettingsError:
-        nearest = max((path for path in self._said_at if at[: len(path)] == path), key=len)
-        return SettingsError(f"{self._said_at[nearest]}: {dotted(at)}: {what}")
+        of_its_type = where.startswith(".".join(at))  # else it was with the others of its table
+        refused = self._layer.mistake if of_its_type else self._layer.mistake_together
+        return refused((*at, *path), what)
 
 
 def _short(value: object) -> str:

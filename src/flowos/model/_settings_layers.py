@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, fields
 from functools import reduce
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import Any, Literal, get_origin, get_type_hints
 
 from flowos.model._cloud import Cloud
 from flowos.model._device import Fpga
 from flowos.model._errors import SettingsError
+from flowos.model._names import did_you_mean
 from flowos.model._pool import LOCAL, Pool, Price, StorageTier
 from flowos.model._vm_size import VmSize
 
@@ -31,10 +32,36 @@ _PREFIXES = tuple(f"FLOWOS_{top.upper()}_" for top in TABLES)
 
 @dataclass(frozen=True, slots=True)
 class SettingsLayer:
-    """Tables and values. said_at: of each where it is said: FILE:LINE, a variable, an option."""
+    """Tables and values. said_at: of each where it is said: FILE:LINE, a variable, an option.
+
+    given: values that variables and options say.
+    """
 
     raw: Mapping[str, Any]
     said_at: Mapping[KeyPath, str]
+    given: frozenset[KeyPath] = frozenset()
+
+    def mistake(self, at: KeyPath, what: str) -> SettingsError:
+        """That this key cannot be, with the place where it, or the table that lacks it, is said."""
+        return SettingsError(f"{self._place_of(at)}: {dotted(at)}: {what}")
+
+    def mistake_together(
+        self, at: KeyPath, what: str, keys: frozenset[str] = frozenset()
+    ) -> SettingsError:
+        """As `mistake`, of a key that cannot be with others of its table: what variables and
+        options say of those is named too. keys: which these are; all without."""
+        beside = (path for path in self.said_at if path in self.given and path[:2] == at[:2])
+        said = {self.said_at[path] for path in beside if not keys or keys & {*path[2:]}}
+        also = ", ".join(sorted(said - {self._place_of(at)}))
+        return self.mistake(at, what + f" (with {also})" * bool(also))
+
+    def is_new(self, table: KeyPath) -> bool:
+        """Whether an option alone says that there is this table."""
+        return self.said_at[table] in {self.said_at[path] for path in self.given}
+
+    def _place_of(self, at: KeyPath) -> str:
+        nearest = max((path for path in self.said_at if at[: len(path)] == path), key=len)
+        return self.said_at[nearest]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +90,12 @@ def file_layer(text: str, file: str) -> SettingsLayer:
 def variables_layer(variables: Mapping[str, str], below: SettingsLayer) -> SettingsLayer:
     """FLOWOS_POOLS_HPC_NODES is pools.hpc.nodes, of a table that is there below.
 
-    Raises SettingsError for one that is of two settings.
+    Raises SettingsError for one that is of two settings, or whose key is misspelt.
     """
-    found = [(path, name) for name, path in _of_variables(variables, below).items() if path]
+    of_all = _of_variables(variables, below)
+    for name in (name for name, path in of_all.items() if not path):
+        _refuse_misspelt(name, below)
+    found = [(path, name) for name, path in of_all.items() if path]
     return _layer([(path, _value(path, variables[name]), name) for path, name in found])
 
 
@@ -91,10 +121,7 @@ def options_layer(given: Sequence[str]) -> SettingsLayer:
 
 def merged(layers: Sequence[SettingsLayer]) -> SettingsLayer:
     """Each over those before it, key by key."""
-    said_at: dict[KeyPath, str] = {}
-    for layer in layers:
-        said_at.update(layer.said_at)
-    return SettingsLayer(reduce(_over, (layer.raw for layer in layers), {}), said_at)
+    return reduce(_laid_over, layers, SettingsLayer({}, {}))
 
 
 def said_settings(layer: SettingsLayer, *, defaults: bool = False) -> Iterator[SaidSetting]:
@@ -113,6 +140,18 @@ def dotted(keys: KeyPath) -> str:
     return ".".join(key if _BARE.fullmatch(key) else repr(key) for key in keys)
 
 
+def _laid_over(below: SettingsLayer, above: SettingsLayer) -> SettingsLayer:
+    """A table of both is said where it was first."""
+    both = _tables(below.raw) & _tables(above.raw)
+    anew = {path: at for path, at in above.said_at.items() if path not in both}
+    raw = _over(below.raw, above.raw)
+    return SettingsLayer(raw, {**below.said_at, **anew}, below.given | above.given - both)
+
+
+def _tables(raw: Mapping[str, Any]) -> set[KeyPath]:
+    return {path for path, value in _walk(raw) if isinstance(value, dict)}
+
+
 def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     found = {**below}
     for key, value in above.items():
@@ -126,10 +165,13 @@ def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
 def _layer(said: Sequence[tuple[KeyPath, object, str]]) -> SettingsLayer:
     raw: dict[str, Any] = {}
     said_at: dict[KeyPath, str] = {}
+    given: set[KeyPath] = set()
     for path, value, at in said:
         raw = _over(raw, reduce(lambda inner, key: {key: inner}, reversed(path), value))  # type: ignore[arg-type]
-        said_at.update(dict.fromkeys(accumulate((key,) for key in path), at))
-    return SettingsLayer(raw, said_at)
+        inside = [(*path, *inner) for inner, _ in _walk(value)] if isinstance(value, dict) else []
+        said_at.update(dict.fromkeys((*accumulate((key,) for key in path), *inside), at))
+        given.update((path, *inside))
+    return SettingsLayer(raw, said_at, frozenset(given))
 
 
 def _walk(raw: Mapping[str, Any], within: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
@@ -154,6 +196,20 @@ def _of_variables(variables: Mapping[str, str], below: SettingsLayer) -> dict[st
         if name in found:
             found[name] = path
     return found
+
+
+def _refuse_misspelt(name: str, below: SettingsLayer) -> None:
+    """Raises SettingsError for a variable of a table that is there, with nearly one of its keys."""
+    for table, keys in groupby((path for path, _ in _known(below.raw)), lambda path: path[:2]):
+        start = f"{_variable(table)}_"
+        given = name.removeprefix(start)
+        likely = [key for path in keys if (key := _key_of(path)).count("_") == given.count("_")]
+        if given != name and (near := did_you_mean(given, likely)):
+            raise SettingsError(f"{name}: {dotted(table)} has no key {given}{near}")
+
+
+def _key_of(path: KeyPath) -> str:
+    return "_".join(path[2:]).upper()
 
 
 def _variable(path: KeyPath) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from flowos.drivers.allocators.slurm_power import read_node_names
-from flowos.model import Cloud, SettingsError, SliceRefused, read_layers
+from flowos.model import Cloud, SettingsError, SliceRefused, merged, read_layers
 from flowos.operations.settings_file import settings_layers, settings_names
 
 
@@ -81,7 +81,7 @@ def _names(cloud: Cloud) -> frozenset[str]:
 
 
 def _wrong(cloud: Cloud, what: str) -> SettingsError:
-    return SettingsError(f"{_file()}: cloud.{cloud.name}.nodes: {what}")
+    return merged(settings_layers()).mistake(("cloud", cloud.name, "nodes"), what)
 
 
 def _file() -> str:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flowos import engine
-from flowos.engine import SliceUsage
+from flowos.engine import MAX_FAILURES, SliceUsage
 from flowos.store import default_file
 
 if TYPE_CHECKING:
@@ -33,13 +33,18 @@ if TYPE_CHECKING:
 _BETWEEN_SECONDS = 1.0
 _MAX_RECORDS, _DROPPED = 1000, 100
 """Records that may wait to be moved into a store; beyond that the oldest are removed."""
-_MAX_WORD, _MAX_WORDS = 200, 50
+_MAX_WORD, _MAX_WORDS, _CUT = 200, 50, "..."
 
 _MAX_LOGS = 10
 
-_Use = tuple[int, int, float, int, tuple[str, ...]]
+_Use = tuple[int, int, float, int, tuple[str, ...], int, tuple[str, ...]]
 _Uses = dict[tuple[str, str, str, str], _Use]
-"""Flow, pool, node and environment -> slices, runs, seconds held, results found, logs."""
+"""Flow, pool, node and environment -> slices, runs, seconds held, results found, logs, how many
+runs failed, what is said of the last ones."""
+_NAMES = (
+    *("flow", "pool", "node", "env"),
+    *("slices", "runs", "held_seconds", "hits", "logs", "failed", "failures"),
+)
 
 
 def folder() -> Path:
@@ -135,24 +140,25 @@ def _added_up(before: _Uses, slices: list[tuple[str, SliceUsage]]) -> _Uses:
     found = dict(before)
     for pool, usage in slices:
         key = (usage.flow, pool, usage.node, usage.env)
-        count, runs, seconds, hits, logs = found.get(key, (0, 0, 0.0, 0, ()))
+        count, runs, seconds, hits, logs, failed, said = found.get(key, (0, 0, 0.0, 0, (), 0, ()))
         seconds += usage.held_seconds
         if usage.log and usage.log not in logs:
             logs = (*logs, usage.log)[-_MAX_LOGS:]
-        found[key] = (count + 1, runs + usage.runs, seconds, hits + usage.hits, logs)
+        hits, failed = hits + usage.hits, failed + usage.failed
+        said = (*said, *usage.failures)[-MAX_FAILURES:]
+        found[key] = (count + 1, runs + usage.runs, seconds, hits, logs, failed, said)
     return found
 
 
 def _plain_use(key: tuple[str, str, str, str], use: _Use) -> dict[str, object]:
     """A `model.SliceUse`."""
-    names = ("flow", "pool", "node", "env", "slices", "runs", "held_seconds", "hits", "logs")
-    return dict(zip(names, (*key, *use[:2], round(use[2], 3), *use[3:]), strict=True))
+    return dict(zip(_NAMES, (*key, *use[:2], round(use[2], 3), *use[3:]), strict=True))
 
 
 def _this_process() -> dict[str, Any]:
     """The fields of a `model.Process` that do not change."""
     started = engine.utc()
-    words = [word[:_MAX_WORD] for word in sys.orig_argv[:_MAX_WORDS]]
+    words = [*map(_cut, sys.orig_argv[:_MAX_WORDS]), *[_CUT] * (len(sys.orig_argv) > _MAX_WORDS)]
     return {
         "id": f"p-{started[:10]}-{os.urandom(4).hex()}",
         "argv": [word.encode(errors="replace").decode() for word in words],
@@ -160,6 +166,10 @@ def _this_process() -> dict[str, Any]:
         "pid": os.getpid(),
         "started": started,
     }
+
+
+def _cut(word: str) -> str:
+    return word if len(word) <= _MAX_WORD else word[: _MAX_WORD - len(_CUT)] + _CUT
 
 
 def _begun(name: str) -> int:

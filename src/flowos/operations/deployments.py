@@ -29,6 +29,7 @@ from flowos.operations._files import write_together
 from flowos.operations._held_nodes import held_nodes
 from flowos.operations.history import numbers_of, report
 from flowos.operations.measure import OnSample, Result, measured, planned
+from flowos.operations.pool_storage import check_folder
 from flowos.operations.settings import pool_named
 from flowos.operations.stored_runs import runs
 from flowos.plan import DeploymentSpread, MachineRun, slow_machines, spreads
@@ -75,7 +76,7 @@ def planned_deployment(
     check_facts: Callable[[Facts], None] = lambda _: None,
 ) -> list[dict[str, object]]:
     """What each deployment would run, if its nodes were like this machine; none is held."""
-    pool_named(wanted.pool)
+    check_folder(pool_named(wanted.pool))
     return planned(_between(request, wanted), check_facts=check_facts)
 
 

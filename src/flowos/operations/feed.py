@@ -1,7 +1,7 @@
 """`flowos feed`: fills, lists, verifies and removes caches. Metrics of feeds."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING
 
@@ -73,9 +73,14 @@ class FillPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefillResult:
-    """What a prefill did, and the cache after it. binding: the stage that the others waited for."""
+    """What a prefill did, and the cache after it.
+
+    already_cached: samples that were there before it began. binding: the stage that the others
+    waited for; None: nothing had to be done.
+    """
 
     kept: CachedSource
+    already_cached: int
     prefill: PrefillStatus
     seconds: float
     interrupted: bool
@@ -145,12 +150,13 @@ def prefilled(
         prefill.close()
     (kept,) = state(selection)
     return PrefillResult(
-        kept=kept,
+        kept=replace(kept, processes=max(0, kept.processes - 1)),  # one of them is this
+        already_cached=prefill.already_cached,
         prefill=at,
         seconds=now() - began,
         interrupted=interrupted,
         stages=prefill.stages(),
-        binding=binding(prefill.binding_seconds()),
+        binding=None if prefill.is_complete else binding(prefill.binding_seconds()),
     )
 
 

@@ -68,19 +68,22 @@ def run_flow(
     """Run the flow once on a slice of this node, or of a pool.
 
     given: NAME=VALUE for each input. places: of outputs that are published. on_note: called with
-    each of the slice's notes. Raises UsageError for an invalid value, and what `fo.slice` and `run`
-    raise.
+    each of the slice's notes, with those that are there before the run at once. Raises UsageError
+    for an invalid value, and what `fo.slice` and `run` raise.
     """
     from flowos.operations._slice import slice_
 
     values = read_values(flow, given)
     with slice_(flow, env, **how) as on:
+        for note in (said := on.notes):
+            on_note(note)
         results = on.run(**values)
         kinds = {port.name: port.type for port in flow.task.outputs}
         outputs = dict(zip(kinds, results, strict=True))
         failed = _publish(outputs, kinds, places or {})
     for note in on.notes:
-        on_note(note)
+        if note not in said:
+            on_note(note)
     return RanFlow(outputs=outputs, failed=failed)
 
 

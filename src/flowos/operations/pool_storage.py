@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Collection
 from pathlib import PurePath
 
-from flowos.engine import SeenRoom, provider_of, room_here, room_on_a_node
+from flowos.engine import SeenRoom, check_shared_folder, provider_of, room_here, room_on_a_node
 from flowos.model import (
     Measurement,
     NodeInfo,
@@ -36,6 +36,12 @@ def storage_of(pool: Pool, nodes: Collection[NodeInfo], url: str | None) -> tupl
         names = {node.name for node in nodes}
         found.append(_storage(pool, "scratch", _on_a_node(pool, nodes), names, url))
     return tuple(found)
+
+
+def check_folder(pool: Pool) -> None:
+    """Raises SliceRefused if the folder that all nodes see takes nothing, as slices say it."""
+    if not kind_of_pool(pool.kind).here:
+        check_shared_folder(pool)
 
 
 def _storage(

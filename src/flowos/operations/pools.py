@@ -10,14 +10,16 @@ from flowos.model import (
     PoolStorage,
     PoolUser,
     Promise,
+    SliceRefused,
     UsageError,
     VmSize,
+    merged,
 )
 from flowos.operations._pool_kinds import kind_of_pool
 from flowos.operations.environment import environment
-from flowos.operations.pool_storage import storage_of
+from flowos.operations.pool_storage import check_folder, storage_of
 from flowos.operations.settings import no_pool
-from flowos.operations.settings_file import NAME, load_settings, settings_names
+from flowos.operations.settings_file import load_settings, settings_layers
 from flowos.operations.vm_sizes import size_of
 
 
@@ -45,12 +47,12 @@ def pools(
     """The pools of the settings. name: of one alone. check: query the nodes of each. url: of the
     store, which has what was measured of their storage. Raises UsageError if none has the name.
     """
-    found, file = load_settings(), settings_names() or NAME
+    found, said = load_settings(), merged(settings_layers())
     here().know_fpgas(found.fpgas)
     known = [pool for pool in found.pools if name in (None, pool.name)]
     if name is not None and not known:
         raise UsageError(no_pool(name, [pool.name for pool in found.pools]))
-    states = (PoolState(pool=pool, size=size_of(pool, found.sizes, file)) for pool in known)
+    states = (PoolState(pool=pool, size=size_of(pool, found.sizes, said)) for pool in known)
     return tuple(_checked(state, url) if check else state for state in states)
 
 
@@ -62,19 +64,17 @@ def _checked(state: PoolState, url: str | None) -> PoolState:
         users, why = kind_of_pool(pool.kind).users(pool)
     except FlowosError as error:
         return replace(state, refused=str(error))
-    size = state.size
-    storage = storage_of(pool, nodes, url)
-    missing = [
-        f"shared folder {each.path}: {each.complaint}"
-        for each in storage
-        if each.key == "shared" and each.complaint
-    ]
+    size, refused = state.size, ""
+    try:
+        check_folder(pool)
+    except SliceRefused as error:
+        refused = str(error)
     return replace(
         state,
         nodes=nodes,
         users=users,
         not_accounted=why,
-        storage=storage,
-        refused="; ".join(missing),
+        storage=() if refused else storage_of(pool, nodes, url),
+        refused=refused,
         promises=tuple((node.name, size.promises(node)) for node in nodes) if size else (),
     )

@@ -32,12 +32,14 @@ class ResultsFolder:
 
 
 def kept_results(folder: Path | None = None, older_than_days: float | None = None) -> ResultsFolder:
-    """What is kept in a journal, or in the user's cache.
+    """What is kept in a journal (its folder, or the file in it), or in the user's cache.
 
     older_than_days: results older than that are removed first. Raises StoreError if nothing is kept
     there, SliceRefused for a folder that cannot be used.
     """
     path = results_folder() if folder is None else folder.absolute()
+    if path.name == "journal" and path.is_file():
+        path = path.parent
     if not (path / "journal").is_file():
         raise StoreError(f"no results are kept in {path}: fo.slice(..., journal=FOLDER) keeps some")
     journal = Journal(path, "results")

@@ -37,7 +37,8 @@ from. Each key has the value that the first of these says:
 
 1. the command line: `flowos --set pools.local.cores=2 COMMAND`,
 2. the variable of its name: `FLOWOS_POOLS_LOCAL_CORES=2`, with `_` for each sign that is no
-   letter or digit, of a table that a file has, or of `local`,
+   letter or digit, of a table that a file has, or of `local`; where
+   its key is misspelt, that is an error,
 3. `flowos.toml` in the current folder,
 4. `$XDG_CONFIG_HOME/flowos/flowos.toml`, or `~/.config/flowos/flowos.toml`.
 
@@ -181,8 +182,11 @@ def pool_named(name: str) -> Pool:
 
 def no_pool(name: str, pools: Collection[str]) -> str:
     """The complaint; pools: their names."""
-    hint = did_you_mean(name, pools) or f"; its pools are {', '.join(pools)}"
-    return f"no pool {name!r} in {settings_names() or NAME}{hint}"
+    near, files = did_you_mean(name, pools), settings_names()
+    if not files:
+        return f"no pool {name!r} in {NAME}, which is not there; pools are {', '.join(pools)}{near}"
+    hint = near or f"; its pools are {', '.join(pools)}"
+    return f"no pool {name!r} in {files}{hint}"
 
 
 def settings_page() -> str:

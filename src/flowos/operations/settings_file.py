@@ -7,7 +7,7 @@ import os
 from dataclasses import replace
 from os.path import isfile, lexists
 from pathlib import Path
-from stat import S_ISREG
+from stat import S_ISDIR, S_ISREG
 
 from flowos._user_folders import HomeFolderError, config_folder
 from flowos.model import (
@@ -66,7 +66,8 @@ def _check_named(file: Path) -> None:
     except OSError as error:
         raise SettingsError(f"FLOWOS_CONFIG={file}: {error.strerror}") from None
     if not S_ISREG(mode):
-        raise SettingsError(f"FLOWOS_CONFIG={file}: it is no file; name one, as {file / NAME}")
+        name = file / NAME if S_ISDIR(mode) else NAME
+        raise SettingsError(f"FLOWOS_CONFIG={file}: it is no file; name one, as {name}")
 
 
 def settings_layers(*, options: bool = True) -> tuple[SettingsLayer, ...]:
@@ -94,13 +95,14 @@ def load_settings(*, options: bool = True) -> Settings:
     A pool whose nodes are of a known size has the price of that size, if it says none itself.
     options: with those of `flowos --set`.
     """
-    found = read_layers(settings_layers(options=options))
+    layers = settings_layers(options=options)
+    found = read_layers(layers)
     if not any(pool.size for pool in found.pools):
         return found
     from flowos.operations.vm_sizes import with_its_price  # most programs need no catalogue
 
-    names = settings_names() or NAME
-    pools = tuple(with_its_price(pool, found.sizes, names) for pool in found.pools)
+    said = merged(layers)
+    pools = tuple(with_its_price(pool, found.sizes, said) for pool in found.pools)
     return replace(found, pools=pools)
 
 

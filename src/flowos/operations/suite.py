@@ -35,6 +35,7 @@ from flowos.operations._suite_plan import (
 )
 from flowos.operations._suite_runs import BegunSuite, begun, cases_left, has_numbers
 from flowos.operations.measure import DeployedOn, OnSample, check, measured
+from flowos.operations.pool_storage import check_folder
 from flowos.operations.settings import pool_named
 from flowos.probes.suites import SUITES
 from flowos.report import (
@@ -43,6 +44,7 @@ from flowos.report import (
     SuiteReport,
     figure_name,
     published,
+    suite_csv,
     suite_html,
     suite_json,
 )
@@ -98,7 +100,7 @@ def planned_suite(
     No node of a pool is held for that: they are taken to be like this machine.
     """
     if wanted.pool:
-        pool_named(wanted.pool)
+        check_folder(pool_named(wanted.pool))
     return _planned(replace(request, nodes=wanted.nodes), wanted, url, seconds, None)[1]
 
 
@@ -266,11 +268,15 @@ class _Session:
         return SuiteReport(of=self.of, suite=self.plan.suite, paper=paper, figures=figures)
 
     def write(self) -> None:
-        """The page, and the same as JSON; a note says if they cannot be written."""
+        """The page, and the same as JSON and as a table; a note says if they cannot be written."""
         report = self.report()
-        texts = {PAGE: suite_html(report), "suite.json": suite_json(report)}
+        texts = {
+            PAGE: suite_html(report),
+            "suite.json": suite_json(report),
+            "suite.csv": suite_csv(report),
+        }
         try:
-            self.page, _ = write_together(self.out, texts)
+            self.page, *_ = write_together(self.out, texts)
         except OSError as error:
             self.page = None
             why = f"the page cannot be written to {self.out} ({error.strerror})"

@@ -42,6 +42,8 @@ def read_log(path: Path) -> SliceLog:
 
 
 def _damage(path: Path, number: int, error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):  # speaks of positions in it
+        error = ValueError("it is not as fo.slice(..., log=FILE) writes them")
     why = f"{path}:{number} is no line of a slice's log: {error}"
     return f"{why}; a later FlowOS may have written it" if "has no field" in why else why
 

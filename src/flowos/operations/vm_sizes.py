@@ -5,7 +5,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from flowos.drivers.clouds.sizes import vm_sizes
-from flowos.model import Pool, Price, SettingsError, VmSize
+from flowos.model import Pool, Price, SettingsError, SettingsLayer, VmSize
+
+_OF_A_PRICE = frozenset(("size", "region", "spot"))
 
 
 def known_sizes(own: Sequence[VmSize]) -> tuple[VmSize, ...]:
@@ -38,9 +40,10 @@ def fitting_sizes(
     return tuple(sorted(found, key=place))
 
 
-def size_of(pool: Pool, own: Sequence[VmSize], file: str) -> VmSize | None:
+def size_of(pool: Pool, own: Sequence[VmSize], said: SettingsLayer) -> VmSize | None:
     """What each node of a pool is; without a price if the pool has its own, and its region's is not
-    known. Raises SettingsError if there is no such size, or if it is not known what it costs there.
+    known. said: the settings. Raises SettingsError if there is no such size, or if it is not known
+    what it costs there.
     """
     if not pool.size:
         return None
@@ -48,7 +51,8 @@ def size_of(pool: Pool, own: Sequence[VmSize], file: str) -> VmSize | None:
     found = [size for size in known if size.name == pool.size]
     if not found:
         names = dict.fromkeys(size.name for size in known)
-        raise _wrong(file, pool, f"size: no size {pool.size!r}", _nearest(pool.size, names))
+        what = f"no size {pool.size!r}{_nearest(pool.size, names)}; flowos cloud sizes shows all"
+        raise said.mistake(("pools", pool.name, "size"), what)
     here = [size for size in found if not size.region or pool.region in ("", size.region)]
     if len({(size.price, size.spot, size.currency) for size in here}) == 1:
         return here[0]
@@ -56,23 +60,23 @@ def size_of(pool: Pool, own: Sequence[VmSize], file: str) -> VmSize | None:
         return replace(found[0], region=pool.region, price=None, spot=None)
     regions = "; name one of " + ", ".join(size.region for size in found)
     if not here:
-        raise _wrong(file, pool, f"region: {pool.size} has no price in {pool.region}", regions)
-    raise _wrong(file, pool, f"region: it is empty, and {pool.size} costs more in some", regions)
+        raise _wrong(said, pool, "region", f"{pool.size} has no price in {pool.region}{regions}")
+    raise _wrong(said, pool, "region", f"it is empty, and {pool.size} costs more in some{regions}")
 
 
-def with_its_price(pool: Pool, own: Sequence[VmSize], file: str) -> Pool:
+def with_its_price(pool: Pool, own: Sequence[VmSize], said: SettingsLayer) -> Pool:
     """A pool whose nodes cost what their size does, unless it says what they cost.
 
     Raises SettingsError if there is no such size, or no price of it.
     """
-    size = size_of(pool, own, file)
+    size = size_of(pool, own, said)
     if size is None or _has_price(pool):
         return pool
     hour = size.spot if pool.spot else size.price
     if hour is None and pool.spot:
         where = f" in {size.region}" if size.region else ""
-        give = "; give price.per_node_hour"
-        raise _wrong(file, pool, f"spot: no spot price of {size.name}{where} is known", give)
+        what = f"no spot price of {size.name}{where} is known; give price.per_node_hour"
+        raise _wrong(said, pool, "spot", what)
     return replace(pool, price=Price(per_node_hour=hour, currency=size.currency))
 
 
@@ -85,5 +89,5 @@ def _nearest(name: str, names: Collection[str]) -> str:
     return "".join(f"; the nearest is {each!r}" for each in near)
 
 
-def _wrong(file: str, pool: Pool, what: str, remedy: str) -> SettingsError:
-    return SettingsError(f"{file}: pools.{pool.name}.{what}{remedy}")
+def _wrong(said: SettingsLayer, pool: Pool, key: str, what: str) -> SettingsError:
+    return said.mistake_together(("pools", pool.name, key), what, _OF_A_PRICE)

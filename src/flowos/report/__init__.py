@@ -21,9 +21,10 @@ _PARTS = {
     "_report": "ChartStep HeadlineNumber Report Section",
     "_side_by_side": "ReportedRun SideBySide side_by_side_json",
     "_side_by_side_text": "side_by_side_text",
-    "_slice_words": "accounted_words asked_words",
+    "_slice_words": "accounted_words asked_words job_words",
     "_storage_text": "storage_lines",
     "_suite": "SuiteFigure SuiteReport figure_name suite_json",
+    "_suite_csv": "suite_csv",
     "_suite_text": "suite_text",
     "_text": "runs_text text verdicts_text",
     "_timeline": "chrome_trace",
@@ -103,6 +104,7 @@ if TYPE_CHECKING:
     from flowos.report._slice_words import (
         accounted_words as accounted_words,
         asked_words as asked_words,
+        job_words as job_words,
     )
     from flowos.report._storage_text import (
         storage_lines as storage_lines,
@@ -112,6 +114,9 @@ if TYPE_CHECKING:
         SuiteReport as SuiteReport,
         figure_name as figure_name,
         suite_json as suite_json,
+    )
+    from flowos.report._suite_csv import (
+        suite_csv as suite_csv,
     )
     from flowos.report._suite_text import (
         suite_text as suite_text,

@@ -42,10 +42,10 @@ def csv(report: Report) -> str:
     writer = table.writer(out, lineterminator="\n")
     names = list(_FIXED)
     for axis in axes:
-        names.append(_column(_inert(axis), names))
+        names.append(_column(inert(axis), names))
     writer.writerow(names)
     for m in report.measurements:
-        writer.writerow([*_fixed(m), *(_inert(m.case.level(axis)) for axis in axes)])
+        writer.writerow([*_fixed(m), *(inert(m.case.level(axis)) for axis in axes)])
     return out.getvalue()
 
 
@@ -59,16 +59,14 @@ def _fixed(m: Measurement) -> list[object]:
     ceilings: list[object] = []
     for kind in ("measured", "nominal"):
         found = share_of(m, kind)
-        ceilings += (
-            ("", "", "") if found is None else (found.ceiling, found.value, _inert(found.of))
-        )
-    names = [_inert(word) for word in (m.case.probe, m.metric, m.unit)]
+        ceilings += ("", "", "") if found is None else (found.ceiling, found.value, inert(found.of))
+    names = [inert(word) for word in (m.case.probe, m.metric, m.unit)]
     numbers = [m.count, m.median, m.low, m.high, m.best, "yes" if m.ceiling else "no"]
-    trust = ["yes" if m.trust.good else "no", _inert("; ".join(m.trust.marks))]
+    trust = ["yes" if m.trust.good else "no", inert("; ".join(m.trust.marks))]
     return [*names, *numbers, *ceilings, *trust]
 
 
-def _inert(word: str) -> str:
+def inert(word: str) -> str:
     """Text that no spreadsheet interprets as a formula; numbers stay numbers."""
     clean = word.encode("utf-8", "replace").decode("utf-8").replace("\0", "?")
     if as_number(clean) is None and clean.startswith(("=", "+", "-", "@", "\t", "\r")):

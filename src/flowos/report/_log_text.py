@@ -14,7 +14,7 @@ def _line(times: TaskTimes) -> str:
     counts = (("failed", times.failed), ("repeated", times.repeated), ("found", times.cached))
     return "  ".join(
         (
-            f"{len(times.seconds):8} runs",
+            f"{len(times.seconds):8} {'run ' if len(times.seconds) == 1 else 'runs'}",
             f"{times.total:10.3f} s",
             f"longest {times.quantile(1.0):.3f} s",
             f"{times.bytes_in / 1e6:.3f} MB in",

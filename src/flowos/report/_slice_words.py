@@ -2,7 +2,10 @@
 
 from collections.abc import Callable
 
-from flowos.model import Ask, SliceAccounts
+from flowos.model import Ask, SliceAccounts, SliceRecord
+
+_MANAGERS = {"slurm": "Slurm", "sge": "Grid Engine"}
+"""Of kinds of pools that have jobs."""
 
 
 def _plain_seconds(seconds: float) -> str:
@@ -11,9 +14,9 @@ def _plain_seconds(seconds: float) -> str:
 
 def asked_words(ask: Ask, seconds_of: Callable[[float], str] = _plain_seconds) -> str:
     """What is asked of a pool."""
-    words = ["1 node" if ask.nodes == 1 else f"{ask.nodes} nodes"]
-    words += [f"{ask.cores} cores each"] * (ask.cores is not None)
-    words += [f"{ask.gpus} GPUs each"] * bool(ask.gpus)
+    words = [_counted(ask.nodes, "node")]
+    words += [] if ask.cores is None else [f"{_counted(ask.cores, 'core')} each"]
+    words += [f"{_counted(ask.gpus, 'GPU')} each"] * bool(ask.gpus)
     words += [f"{ask.memory_bytes} bytes each"] * bool(ask.memory_bytes)
     words += [f"{count} {name} each" for name, count in ask.device_counts]
     words += [ask.topology] * bool(ask.topology)
@@ -21,6 +24,17 @@ def asked_words(ask: Ask, seconds_of: Callable[[float], str] = _plain_seconds) -
     words += [] if ask.seconds is None else [seconds_of(ask.seconds)]
     words += [] if ask.lease_seconds is None else [f"a lease of {seconds_of(ask.lease_seconds)}"]
     return ", ".join(words)
+
+
+def _counted(count: int, noun: str) -> str:
+    """As `_words.counted`, which is slow to load."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def job_words(record: SliceRecord) -> str:
+    """The numbers of its jobs, and whose these are."""
+    manager = _MANAGERS.get(record.kind, record.kind)
+    return f"{manager} {'job' if len(record.jobs) == 1 else 'jobs'} {', '.join(record.jobs)}"
 
 
 def accounted_words(accounts: SliceAccounts) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from flowos.model import (
+    Case,
     Facts,
     FigurePart,
     Measurement,
@@ -21,6 +22,9 @@ from flowos.report._panels import best_of
 from flowos.report._report import Report, Section
 
 _FORMAT, _SCHEMA = "flowos-suite", 1
+_MEASURED = Unmeasured(reason="")
+_NO_PROBE = Unmeasured(reason="no probe of FlowOS measures it")
+_NONE_ALIKE = Unmeasured(reason="no case that was measured is like it")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,10 +78,14 @@ class ShownPart:
 
 @dataclass(frozen=True, slots=True)
 class NumberRow:
-    """A published number, and ours of the same kind: the best of those in the figure."""
+    """A published number, and ours of the same kind: the best of those in the figure.
+
+    why_none: why there is none of ours, if there is none.
+    """
 
     published: PublishedNumber
     ours: Measurement | None
+    why_none: Unmeasured = _MEASURED
 
     @property
     def ratio(self) -> float:
@@ -92,12 +100,40 @@ def shown_parts(figure: SuiteFigure) -> tuple[ShownPart, ...]:
 
 def number_rows(report: SuiteReport, figure: SuiteFigure) -> tuple[NumberRow, ...]:
     """The numbers of the paper for this figure."""
-    ours = [m for part in shown_parts(figure) for m in part.report.measurements]
+    measured = [m for part in shown_parts(figure) for m in part.report.measurements]
     return tuple(
-        NumberRow(number, _ours(number, ours, report))
+        _row(number, _ours(number, measured, report), report, figure)
         for number in report.paper.numbers
         if number.figure == figure.figure.number
     )
+
+
+def _row(
+    number: PublishedNumber, ours: Measurement | None, report: SuiteReport, figure: SuiteFigure
+) -> NumberRow:
+    if ours is not None:
+        return NumberRow(number, ours)
+    return NumberRow(number, None, _why_none(number, report, figure))
+
+
+def _why_none(number: PublishedNumber, report: SuiteReport, figure: SuiteFigure) -> Unmeasured:
+    """What is said of its cases, else of its probe, else of the figure.
+
+    Of a number without levels any case would be one of its.
+    """
+    bases = _base_environments(report)
+    said = [
+        *(
+            why
+            for run_report in reversed(figure.reports)
+            for case, why in run_report.run.unmeasured
+            if number.levels and _is_alike(number, case, bases)
+        ),
+        *(why for probe, why in (*figure.lacking, *figure.waiting) if probe == number.probe),
+        *(Unmeasured(reason=how) for probe, how in figure.unfinished if probe == number.probe),
+        *(why for probe, why in figure.lacking if not probe),
+    ]
+    return said[0] if said else _NONE_ALIKE if number.probe else _NO_PROBE
 
 
 def figure_name(number: str) -> str:
@@ -147,14 +183,23 @@ def _figure(report: SuiteReport, figure: SuiteFigure) -> dict[str, object]:
         "runs": [run_report.run.id for run_report in figure.reports],
         "measurements": [to_json(m) for part in parts for m in part.report.measurements],
         "published": [
-            {**to_json(row.published), "ours": to_json(row.ours), "ratio": to_json(row.ratio)}
+            {
+                **to_json(row.published),
+                "ours": to_json(row.ours),
+                "ratio": to_json(row.ratio),
+                "unmeasured": None if row.ours else _reason(row.why_none),
+            }
             for row in number_rows(report, figure)
         ],
     }
 
 
 def _reasons(found: tuple[tuple[str, Unmeasured], ...]) -> list[dict[str, str]]:
-    return [{"probe": probe, "reason": u.reason, "remedy": u.remedy} for probe, u in found]
+    return [{"probe": probe, **_reason(why)} for probe, why in found]
+
+
+def _reason(why: Unmeasured) -> dict[str, str]:
+    return {"reason": why.reason, "remedy": why.remedy}
 
 
 def _shown(figure: SuiteFigure) -> Iterator[ShownPart]:
@@ -203,17 +248,24 @@ def _ours(
     number: PublishedNumber, measured: list[Measurement], report: SuiteReport
 ) -> Measurement | None:
     """The best of those alike, in the base environment; a GPU's is not one of processors."""
-    bases = {
-        run_report.run.environments[0].label
-        for run_report in report.reports
-        if run_report.run.environments
-    }
+    bases = _base_environments(report)
     alike = [
         m
         for m in measured
-        if (m.case.probe, m.metric, m.unit) == (number.probe, number.metric, number.unit)
-        and set(number.levels) <= set(m.case.levels)
-        and m.case.level("env") in (bases or {""})
-        and m.case.level("device") != "cpu"
+        if (m.metric, m.unit) == (number.metric, number.unit) and _is_alike(number, m.case, bases)
     ]
     return best_of(alike) if alike else None
+
+
+def _base_environments(report: SuiteReport) -> set[str]:
+    runs = [run_report.run for run_report in report.reports]
+    return {run.environments[0].label for run in runs if run.environments} or {""}
+
+
+def _is_alike(number: PublishedNumber, case: Case, bases: set[str]) -> bool:
+    return (
+        case.probe == number.probe
+        and set(number.levels) <= set(case.levels)
+        and case.level("env") in bases
+        and case.level("device") != "cpu"
+    )

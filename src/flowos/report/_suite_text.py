@@ -1,6 +1,6 @@
 """A suite as it was measured, for a terminal."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from flowos.model import Run, Unmeasured
 from flowos.report._comparison_table import summary as answers
@@ -94,8 +94,9 @@ def _figure(report: SuiteReport, figure: SuiteFigure) -> Iterator[str]:
     for probe, why in figure.lacking:
         name = f"{probe}: " if probe else ""
         yield from wrapped(f"{name}not here: {_reason(why)}", "    ", "      ")
+    known = {why for _, why in (*figure.waiting, *figure.lacking)}
     for row in number_rows(report, figure):
-        yield from wrapped(_row(row), "    ", "      ")
+        yield from wrapped(_row(row, known), "    ", "      ")
     yield ""
 
 
@@ -103,11 +104,13 @@ def _reason(why: Unmeasured) -> str:
     return why.reason + (f" (to mend it: {remedy_of(why.remedy)})" if why.remedy else "")
 
 
-def _row(row: NumberRow) -> str:
+def _row(row: NumberRow, known: Collection[Unmeasured]) -> str:
+    """known: reasons that were said above it, with how to mend them."""
     of = f" ({share_there(row)} of nominal)" if share_there(row) else ""
     said = f"{row.published.what}, {row.published.machine}: {published_value(row)}{of}"
     if row.ours is None:
-        return said
+        why = row.why_none.reason if row.why_none in known else _reason(row.why_none)
+        return f"{said}; not measured: {why}"
     of = f" ({share_here(row)} of measured ceiling)" if share_here(row) else ""
     untrusted = "" if row.ours.trust.good else ", NOT TRUSTED"
     return f"{said}; here {value_of(row.ours)}{of}, {ratio_text(row)} of it{untrusted}"

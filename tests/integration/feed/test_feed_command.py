@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -47,14 +48,59 @@ def test_a_data_set_is_warmed_looked_at_checked_and_cleared(
     assert "nothing cached" in flowos("feed", "stat", "--cache", str(cache), code=1).stderr
 
 
-def test_warming_again_reads_nothing_of_the_source(flowos: Flowos, data: Path, cache: Path) -> None:
+def test_warming_again_says_that_all_is_there_and_reads_nothing(
+    flowos: Flowos, data: Path, cache: Path
+) -> None:
     words = ("feed", "warm", str(data), "--cache", str(cache))
     done = flowos(*words).stdout
     assert "100 of 100 samples are cached" in done
     assert re.search(r"B/s; (list|fetch|cache write) binds, \d+%\n", done)
-    again = json.loads(flowos(*words, "--json").stdout)
-    assert again["prefill"]["source_bytes"] == 0
+    again = flowos(*words).stdout
+    assert re.fullmatch(r"all 100 samples were cached already, .* kB: nothing to read\n", again)
+    told = json.loads(flowos(*words, "--json").stdout)
+    assert (told["already_cached"], told["prefill"]["done"], told["binding"]) == (100, 100, None)
+    assert (told["prefill"]["source_bytes"], told["prefill"]["cache_bytes"]) == (0, 0)
+    assert (told["kept"]["cached"], told["kept"]["processes"]) == (100, 0)
+
+
+def test_what_is_from_before_a_start_of_the_machine_is_read_again(
+    flowos: Flowos, data: Path, cache: Path
+) -> None:
+    words = ("feed", "warm", str(data), "--cache", str(cache), "--json")
+    assert json.loads(flowos(*words).stdout)["already_cached"] == 0
+    (index,) = cache.glob("*/samples/index")
+    boot = Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
+    at = index.read_bytes().index(boot)
+    with index.open("r+b") as file:
+        file.seek(at)
+        file.write(b"another")
+    again = json.loads(flowos(*words).stdout)
+    assert again["already_cached"] == 100
     assert again["prefill"]["cache_bytes"] == bytes_of(data)
+    assert json.loads(flowos(*words).stdout)["prefill"]["cache_bytes"] == 0
+
+
+def test_shards_that_a_shell_lists_are_one_source(
+    flowos: Flowos, tmp_path: Path, cache: Path
+) -> None:
+    for number in range(5):
+        with tarfile.open(tmp_path / f"{number}.tar", "w") as shard:
+            shard.addfile(tarfile.TarInfo(f"{number}.jpg"))
+    shards = [str(tmp_path / f"{number}.tar") for number in range(5)]
+    to = ("--cache", str(cache))
+    assert "5 of 5 samples are cached" in flowos("feed", "warm", *shards, *to).stdout
+    named = f"{shards[0]}, {shards[1]} and 3 more"
+    assert flowos("feed", "stat", *shards, *to).stdout.startswith(f"{named}\n    5 of 5 samples")
+    with fo.Feed(f"{tmp_path}/*.tar", cache, batch_size=2) as feed:
+        assert len(list(feed.epoch(0))) == 3
+        assert feed.stats().source_samples == 0
+    flowos("feed", "warm", shards[0], *to)
+    keys = [path.name for path in cache.iterdir()]
+    assert flowos("feed", "stat", *keys, *to).stdout.count("(100.0%)") == 2
+    refused = flowos("feed", "clear", keys[0], "mistyped", *to, "--yes", code=1).stderr
+    assert refused.count("\n") == 1
+    assert "removed" in flowos("feed", "clear", *keys, *to, "--yes").stdout
+    assert list(cache.iterdir()) == []
 
 
 def test_warming_reads_each_sample_once_where_none_can_be_kept(
@@ -246,7 +292,7 @@ def test_the_command_line_names_its_own_options(flowos: Flowos, data: Path, cach
     for words, told in (
         ((str(data / "ant" / "x.bin"),), "as --dtype uint16, --length 1024"),
         ((str(data), "--extensions", "webp"), "as --extensions x,y, or --extensions all"),
-        ((str(data), "--extensions", ","), "--extensions ,; expected endings, as"),
+        ((str(data), "--extensions", ","), "--extensions ,; expected endings, as --extensions jpg"),
     ):
         line = flowos("feed", "warm", *words, "--cache", str(cache), code=1).stderr
         assert told in line

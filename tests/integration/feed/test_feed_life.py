@@ -1,6 +1,7 @@
 """How a feed ends: closed, forked, left in the middle."""
 
 import gc
+import io
 import json
 import os
 import pickle
@@ -10,14 +11,18 @@ import time
 import urllib.request
 import weakref
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
 
 import flowos as fo
+from flowos.feeder._decoding import Ahead, Decoding, Policy
+from tests.waiting import PATIENCE_SECONDS
 
 from .shared import make_folder
 
@@ -108,6 +113,57 @@ def test_a_forked_child_is_told_and_neither_hangs_nor_harms(data: Path, cache: P
         with os.fdopen(reader) as told:
             assert ["fork" in line for line in json.load(told)] == [True] * 3
         assert len(list(epoch)) == 12
+
+
+def test_who_asks_for_a_batch_of_a_stopped_epoch_is_told_so() -> None:
+    """As a thread is that another one has overtaken: it would wait for ever."""
+    policy = Policy(on_error="error", max_skipped=0, name=str)
+    decoding = Decoding(lambda *_: 0, 1, 2, policy)
+    ahead = Ahead(decoding, lambda: None)
+    ahead.stop("another epoch was begun")
+    with ThreadPoolExecutor(1) as threads:
+        for _ in range(2):
+            asked = threads.submit(ahead.take)
+            with pytest.raises(fo.FeedError, match="another epoch was begun"):
+                asked.result(PATIENCE_SECONDS)
+    decoding.close()
+
+
+def test_a_path_below_a_folder_that_was_removed_is_one_line(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    for words in (("x",), ("x.parquet",), (data, "cache")):
+        with pytest.raises(fo.FeedError, match="the current folder was removed"):
+            fo.Feed(*words, batch_size=8)
+    with fo.Feed(data, batch_size=8) as feed:
+        assert feed.samples == 100
+
+
+def test_a_feed_is_no_data_set_of_a_loader_and_says_so(data: Path) -> None:
+    loader = pytest.importorskip("torch.utils.data").DataLoader
+    with fo.Feed(data, batch_size=8) as feed:
+        with pytest.raises(fo.FeedError, match="instead of a DataLoader, not in one"):
+            next(iter(loader(feed)))
+        assert len(list(feed)) == 13
+
+
+def test_places_that_can_be_gone_through_once_are_read_once(tmp_path: Path, cache: Path) -> None:
+    for number in range(2):
+        (tmp_path / f"{number}.npy").write_bytes(np_bytes())
+    with fo.Feed(tmp_path.glob("*.npy"), cache, batch_size=1) as feed:  # type: ignore[arg-type]
+        assert feed.samples == 6
+        with pytest.raises(fo.FeedError, match=r"sample 6 .*; expected 0 to 5"):
+            feed.name(6)
+
+
+def np_bytes() -> bytes:
+    """An array of three samples, as a file."""
+    file = io.BytesIO()
+    np.save(file, np.zeros((3, 2)))
+    return file.getvalue()
 
 
 def test_a_feed_cannot_be_pickled_and_says_what_to_do(data: Path) -> None:

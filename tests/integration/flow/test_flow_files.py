@@ -238,7 +238,7 @@ LISTS = "expected numbers in nested lists of equal lengths as JSON, or a .npy fi
         ),
         (("adds.py:other",), "adds.py has no flow 'other'; its flows are flow"),
         ((), "name a flow file, or an image to be run"),
-        (("--pool", "nope", "adds.py", "a=1", "b=2"), "no pool 'nope' in flowos.toml; its "),
+        (("--pool", "nope", "adds.py", "a=1", "b=2"), "no pool 'nope' in flowos.toml, whi"),
         (("--env", "mine", "--journal", "j"), "--journal is for a flow, and mine is an image"),
         (("--env", "mine", "--out", "a=b"), "--out is for a flow, and mine is an image"),
         (("takes.py", "n=256"), "input 'n': expected uint8 (0..255), given 256 (int)"),

@@ -128,8 +128,8 @@ def test_a_task_of_other_code_is_named_in_the_notes(tmp_path: Path) -> None:
             assert list(s.map(range(3))) == [[number], [1 + number], [2 + number]]
             notes = s.notes
     assert notes == (
-        "task 'plus' runs again: its code, what that names, Python or the image is another than of "
-        f"its 3 results in journal {tmp_path}/journal",
+        "task 'plus' runs again: number (now 2, before 1) changed; 3 results of before are in "
+        f"journal {tmp_path}/journal",
     )
 
 

@@ -43,10 +43,14 @@ def test_results_are_listed_by_task(kept: Path) -> None:
     assert found["tasks"][0]["oldest"] < found["tasks"][0]["newest"]
 
 
+def test_the_file_in_its_folder_names_a_journal_too(kept: Path) -> None:
+    assert results(kept, "kept/journal").stdout == results(kept, "kept").stdout
+
+
 def test_old_results_are_removed_with_their_values(kept: Path) -> None:
     assert len(list((kept / "kept/values").iterdir())) == 3
     done = results(kept, "kept", "--prune", "30")
-    assert done.stdout.splitlines()[0] == f"1 results were removed from {kept}/kept"
+    assert done.stdout.splitlines()[0] == f"1 result was removed from {kept}/kept"
     assert len(list((kept / "kept/values").iterdir())) == 2
     done = results(kept, "kept", "--prune", "0")
     assert done.stdout.splitlines() == [

@@ -1,5 +1,6 @@
 """Kept results on nodes that are not this machine, which another node of the same kind finds."""
 
+import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -158,8 +159,15 @@ def test_a_result_is_found_until_the_program_on_the_node_is_another(
     node.install("third")
     with open_slice(flow, node, SliceOptions(journal=journal)) as opened:
         assert opened.notes == (
-            "task 'tool' runs again: its code, what that names, Python, the image or node n1 is "
-            f"another than of its 2 results in journal {journal}",
+            "task 'tool' runs again: a file of its command changed; 2 results of before are in "
+            f"journal {journal}",
+        )
+    shutil.rmtree(journal / "tasks")  # as an older FlowOS keeps none
+    node.install("fourth")
+    with open_slice(flow, node, SliceOptions(journal=journal)) as opened:
+        assert opened.notes == (
+            "task 'tool' runs again: its code, what that names, Python, the image or node n1 "
+            f"changed; 2 results of before are in journal {journal}",
         )
 
 

@@ -4,7 +4,11 @@ search finds."""
 import shutil
 import subprocess
 import sys
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -26,13 +30,28 @@ PAGES = (
 BACKGROUND = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)"
 LOADED = "[...document.querySelectorAll('[src], link[rel=stylesheet]')].map(e => e.src || e.href)"
 UNSAFE = "document.querySelectorAll('article a[href^=\"http:\"]').length"
-FOUND = """new Promise(done => {
+RESULTS = """new Promise(done => {
   const results = document.querySelector('#search-results');
-  const shown = () => results.textContent.includes('Search finished') && done(
-    [...results.querySelectorAll('.search li > a')].map(a => a.getAttribute('href')));
+  const shown = () => results.textContent.includes('Search finished') && done(results);
   new MutationObserver(shown).observe(results, {childList: true, subtree: true});
   shown();
 })"""
+FOUND = (
+    RESULTS
+    + """.then(results =>
+  [...results.querySelectorAll('.search li > a')].map(a => a.getAttribute('href')))"""
+)
+EXCERPT = (
+    RESULTS
+    + """.then(results => new Promise(done => {
+  const shown = () => {
+    const first = results.querySelector('.search li > p.context');
+    if (first) done(first.textContent);
+  };
+  new MutationObserver(shown).observe(results, {childList: true, subtree: true});
+  shown();
+}))"""
+)
 
 
 @pytest.fixture(scope="module")
@@ -70,13 +89,28 @@ def test_pages_of_each_kind_fit_their_window(
 def test_search_finds_pages_without_a_server(site: Path, browser: Browser) -> None:
     browser.complaints.clear()
     browser.open((site / "search.html").as_uri() + "?q=journal")
+    found = awaited(browser, FOUND)
+    assert any(href.startswith("guide/flows.html") for href in found), found
+    assert browser.complaints == []
+
+
+def test_search_shows_excerpts_from_a_server(site: Path, browser: Browser) -> None:
+    pages = partial(SimpleHTTPRequestHandler, directory=str(site))
+    with ThreadingHTTPServer(("127.0.0.1", 0), pages) as server:
+        Thread(target=server.serve_forever).start()
+        try:
+            browser.open(f"http://127.0.0.1:{server.server_port}/search.html?q=journal")
+            assert "journal" in awaited(browser, EXCERPT).lower()
+        finally:
+            server.shutdown()
+
+
+def awaited(browser: Browser, expression: str) -> Any:
     answer = browser.ask(
         "Runtime.evaluate",
-        expression=FOUND,
+        expression=expression,
         awaitPromise=True,
         returnByValue=True,
         timeout=PATIENCE_SECONDS * 1000,
     )
-    found = answer["result"]["value"]
-    assert any(href.startswith("guide/flows.html") for href in found), found
-    assert browser.complaints == []
+    return answer["result"]["value"]

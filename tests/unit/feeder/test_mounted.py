@@ -62,10 +62,51 @@ def test_what_is_no_place_is_refused(where: object) -> None:
         at(where)
 
 
+def test_of_many_places_the_one_that_is_none_is_named() -> None:
+    with pytest.raises(FeedError, match=r"source=None .* among them"):
+        at([*["a.tar"] * 1000, None])
+    with pytest.raises(FeedError, match=r"source=.*iterator.* which has no path in it"):
+        at(iter(()))
+
+
 def test_a_mixture_of_files_is_refused(tmp_path: Path) -> None:
     touch(tmp_path / "a.tar", tmp_path / "b.jpg")
     with pytest.raises(FeedError, match="all of one kind"):
         at([tmp_path / "a.tar", tmp_path / "b.jpg"])
+
+
+@pytest.mark.parametrize(
+    ("names", "advice"),
+    [
+        (("cat/0.jpg",), "where each file is a sample, give the folder that they lie in"),
+        (("0.tar.gz", "1.tar.gz"), "shards are read as they lie, uncompressed: unpack them"),
+        (("cat", "dog"), "of folders give one, or the one that they lie in"),
+    ],
+)
+def test_what_is_no_source_says_what_to_give(
+    names: tuple[str, ...], advice: str, tmp_path: Path
+) -> None:
+    touch(tmp_path / "cat/0.jpg", tmp_path / "dog/0.jpg")
+    touch(tmp_path / "0.tar.gz", tmp_path / "1.tar.gz")
+    with pytest.raises(FeedError, match=f"all of one kind; {advice}"):
+        at([tmp_path / name for name in names])
+
+
+def test_of_many_files_the_first_two_are_named(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.tar" for number in range(1000)]
+    touch(*paths, tmp_path / "b.jpg")
+    source, _ = source_at(paths, NONE)
+    assert source.name == f"{paths[0]}, {paths[1]} and 998 more"
+    assert source_at(paths[:3], NONE)[0].name == ", ".join(map(str, paths[:3]))
+    with pytest.raises(FeedError, match=rf"^Feed: {paths[0]}, {paths[1]} and 999 more: expected"):
+        at([*paths, tmp_path / "b.jpg"])
+
+
+def test_a_url_is_given_alone() -> None:
+    for places in (["s3://a/0.tar", "s3://a/1.tar"], ["0.tar", "s3://name:secret@a/1.tar"]):
+        with pytest.raises(FeedError, match="several URLs, or paths besides") as refused:
+            at(places)
+        assert "secret" not in str(refused.value)
 
 
 def test_a_file_url_says_what_to_write() -> None:

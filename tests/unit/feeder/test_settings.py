@@ -12,7 +12,7 @@ from flowos.feeder._cache_entry import cache_folder
 from flowos.feeder._data import CacheLimits
 from flowos.feeder._decoding import chosen
 from flowos.feeder._peers import Peers, checked
-from flowos.feeder._settings import FeedSettings
+from flowos.feeder._settings import FeedSettings, sample_number
 from flowos.feeder._source_options import Record, asked
 from flowos.model import FeedError
 
@@ -45,6 +45,8 @@ GOOD: dict[str, Any] = {
         ("memory_bytes", 0, "at least 1"),
         ("max_in_flight", 0, "1 to 65536"),
         ("threads", 0, "1 to 65536"),
+        ("batch_size", np.int64(4), r"1 to 2147483647; give int\(batch_size\)$"),
+        ("batch_size", True, "1 to 2147483647$"),
     ],
 )
 def test_a_wrong_value_is_one_line_with_its_name(name: str, value: object, said: str) -> None:
@@ -54,9 +56,17 @@ def test_a_wrong_value_is_one_line_with_its_name(name: str, value: object, said:
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("strange", [-1, 20, "cat/3.jpg", 1.0, None])
+def test_a_number_of_a_sample_is_one_of_the_data_set(strange: object) -> None:
+    assert sample_number(np.int64(19), 20) == 19
+    with pytest.raises(FeedError, match=r"^Feed: sample .*; expected 0 to 19$"):
+        sample_number(strange, 20)
+
+
 def test_a_function_is_called_by_as_many_threads_as_we_have_processors() -> None:
     assert FeedSettings(**GOOD).decode_threads >= 1
-    assert FeedSettings(**{**GOOD, "threads": 5}).decode_threads == 5
+    some = FeedSettings(**{**GOOD, "threads": 5, "batch_size": 2})
+    assert (some.decode_threads, some.batches_ahead) == (5, 4)
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,94 @@ def test_a_variable_of_two_settings_is_refused() -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("FLOWOS_POOLS_HPC_NODS", "pools.hpc has no key NODS; did you mean 'NODES'?"),
+        (
+            "FLOWOS_POOLS_HPC_PRICE_CURENCY",
+            "pools.hpc has no key PRICE_CURENCY; did you mean 'PRICE_CURRENCY'?",
+        ),
+        ("FLOWOS_POOLS_LOCAL_CORE", "pools.local has no key CORE; did you mean 'CORES'?"),
+    ],
+)
+def test_a_variable_whose_key_is_misspelt_is_refused(name: str, says: str) -> None:
+    with pytest.raises(SettingsError) as told:
+        variables_layer({name: "1"}, OWN)
+    assert str(told.value) == f"{name}: {says}"
+
+
+@pytest.mark.parametrize("name", ["FLOWOS_POOLS_HPC_TEST_NODES", "FLOWOS_POOLS_HPC_XYZ"])
+def test_a_variable_that_may_be_of_a_pool_elsewhere_is_not_used(name: str) -> None:
+    assert not variables_layer({name: "1"}, OWN).raw
+    assert unused_variables({name: "1"}, OWN) == (name,)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (
+            ["pools.hpc.kind=local"],
+            "own.toml:4: pools.hpc.nodes: a local pool has 1 node, this machine, not 8 "
+            "(with --set pools.hpc.kind=local)",
+        ),
+        (
+            ["pools.hpc.kind=sge", "pools.hpc.account="],
+            "own.toml:1: pools.hpc.queue: an sge pool needs one "
+            "(with --set pools.hpc.account=, --set pools.hpc.kind=sge)",
+        ),
+        (
+            ["pools.hpc.nodes=0"],
+            "--set pools.hpc.nodes=0: pools.hpc.nodes: 0 is below 1",
+        ),
+        (
+            ['pools.hpc={nodes=2, kind="local"}'],
+            '--set pools.hpc={nodes=2, kind="local"}: pools.hpc.nodes: a local pool has 1 node, '
+            "this machine, not 2",
+        ),
+        (
+            ["pools.hpc={nodse=2}"],
+            "--set pools.hpc={nodse=2}: pools.hpc.nodse: no such key; did you mean 'nodes'?",
+        ),
+    ],
+)
+def test_a_value_that_cannot_be_with_one_given_beside_it_names_both(
+    given: list[str], says: str
+) -> None:
+    assert mistake(OWN, options_layer(given)) == says
+
+
+def test_a_mistake_of_a_file_alone_names_nothing_that_was_given_beside_it() -> None:
+    bad = file_layer('[pools.hpc]\nkind = "fake"\nnodes = 0\n', "f")
+    said = "f:3: pools.hpc.nodes: 0 is below 1"
+    assert mistake(bad) == mistake(bad, options_layer(["pools.hpc.cores=1"])) == said
+    assert mistake(bad, options_layer(["pools.hpc.nodes=x"])).startswith("--set pools.hpc.nodes=x")
+
+
+def test_tables_within_the_value_of_an_option_have_its_place() -> None:
+    option = 'pools.new={kind="fake",price={currency="EUR"}}'
+    assert said(OWN, options_layer([option]))["pools.new.price.currency"] == (
+        "EUR",
+        f"--set {option}",
+    )
+
+
+@pytest.mark.parametrize("option", ["pools.hcp.nodes=2", "pools.hcp.cores=2", "pools.hcp={}"])
+def test_a_pool_of_an_option_whose_name_is_nearly_anothers_is_refused(option: str) -> None:
+    assert mistake(OWN, options_layer([option])) == (
+        f"--set {option}: pools.hcp: no such pool; did you mean 'hpc'? A new one needs its kind"
+    )
+    new = options_layer(["pools.hcp.kind=fake", "pools.hcp.nodes=2"])
+    assert pool("hcp", OWN, new).nodes == 2
+    assert pool("other", OWN, options_layer(["pools.other.cores=2"])).cores == 2
+    assert mistake(OWN, options_layer(["pools.hcp=2"])).endswith(
+        "a table is expected, as [pools.hcp]"
+    )
+    assert mistake(OWN, options_layer(["pools=2"])).endswith(
+        "pools: 2: a table is expected, as [pools]"
+    )
+
+
 def test_defaults_are_those_that_no_one_says() -> None:
     found = {each.key: each for each in said_settings(OWN, defaults=True)}
     assert found["pools.hpc.nodes"].said_at == "own.toml:4"

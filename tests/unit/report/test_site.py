@@ -126,7 +126,7 @@ def test_what_waits_is_said_with_its_reason() -> None:
     page = overview_html(overview(host="h", running=(program(),), slices=(waiting(), slice_of())))
     queue = page[page.index('id="queue"') : page.index('id="running"')]
     assert "Resources" in queue
-    assert "1 node, 4 cores each, 1 GPUs each, 60.0\N{NO-BREAK SPACE}min" in queue
+    assert "1 node, 4 cores each, 1 GPU each, 60.0\N{NO-BREAK SPACE}min" in queue
     assert 'data-since="2026-11-20T10:00:00Z"' in queue
     assert "python sweep.py n=5</a>" in queue
     silent = waiting(events=(), process="p-unknown", ask=Ask())

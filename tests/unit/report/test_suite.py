@@ -121,7 +121,7 @@ def test_the_text_has_each_figure_with_both_numbers_or_why_not(small: Report) ->
         "",
         "Table 2: Training",
         "    not here: no GPUs",
-        "    accuracy, ABCI: 74.5%",
+        "    accuracy, ABCI: 74.5%; not measured: no GPUs",
         "",
         "Figure 3: Starts",
         "    startup: no number yet: the time was out",
@@ -177,6 +177,10 @@ def test_the_json_has_all_of_it_in_si_units(small: Report) -> None:
     assert len(first["measurements"]) == 4
     assert second["published"][0]["ours"] is None
     assert second["published"][0]["ratio"] is None
+    assert (row["unmeasured"], second["published"][0]["unmeasured"]) == (
+        None,
+        {"reason": "no GPUs", "remedy": ""},
+    )
     assert third["lacking"] == [
         {"probe": "gpu_copy", "reason": "no GPU", "remedy": "apt install one"}
     ]
@@ -313,3 +317,58 @@ def test_a_share_of_a_ceiling_that_was_not_reached_is_left_out(small: Report) ->
     above = bounded(measured(61e9, stores="nt"), 40e9, "memory")
     figure = SuiteFigure(figure=FIGURE, reports=(of_step(replace(small, measurements=(above,))),))
     assert "here 61.0 GB/s, 0.259 of it" in " ".join(suite_text(suite_of(figure)).split())
+
+
+def row_of(number: PublishedNumber, **figure: object) -> tuple[str, str]:
+    """The reason that JSON has for a number without one of ours, and the row of the text."""
+    paper = replace(PAPER, numbers=(number,))
+    shown = replace(SuiteFigure(figure=FIGURE), **figure)  # type: ignore[arg-type]
+    report = replace(suite_of(shown), paper=paper)
+    (one,) = json.loads(suite_json(report))["figures"]
+    (published,) = one["published"]
+    assert published["ours"] is None
+    (_, row) = " ".join(suite_text(report).split()).split("(59% of nominal); ")
+    return published["unmeasured"]["reason"], row.removesuffix(
+        " In the paper: Figure 3 has no number."
+    )
+
+
+def test_a_row_without_a_number_says_why(small: Report) -> None:
+    no_gpu = Unmeasured(reason="no GPU", remedy="apt install one")
+    late = Unmeasured(reason="the time was out")
+    run = replace(
+        small.run,
+        unmeasured=(
+            (Case("stream", (("stores", "plain"),)), no_gpu),
+            (Case("stream", (("stores", "nt"), ("device", "cpu"))), no_gpu),
+            (Case("stream", (("stores", "nt"),)), late),
+        ),
+    )
+    of_cases = (of_step(replace(small, run=run, measurements=())),)
+    assert row_of(TRIAD, reports=of_cases) == (late.reason, f"not measured: {late.reason}")
+    said = (("stream", no_gpu), ("", late))
+    assert row_of(TRIAD, lacking=said, reports=of_cases)[0] == late.reason
+    assert row_of(TRIAD, lacking=said) == ("no GPU", "not measured: no GPU")
+    assert row_of(TRIAD, waiting=(("stream", late),))[0] == late.reason
+    assert row_of(TRIAD, lacking=said[1:])[0] == late.reason
+    assert row_of(replace(TRIAD, levels=()), reports=of_cases)[0] == (
+        "no case that was measured is like it"
+    )
+    partly = "partly measured: 1 of 4 cases; the same command goes on"
+    assert row_of(TRIAD, partly=(("stream", 1, 4),))[0] == partly
+
+
+def test_a_remedy_is_in_the_row_unless_it_stands_above(small: Report) -> None:
+    why = Unmeasured(reason="no compiler", remedy="apt install gcc")
+    run = replace(small.run, unmeasured=((Case("stream", (("stores", "nt"),)), why),))
+    of_cases = (of_step(replace(small, run=run, measurements=())),)
+    _, row = row_of(TRIAD, reports=of_cases)
+    assert row == "not measured: no compiler (to mend it: `apt install gcc`)"
+
+
+def test_a_number_that_nothing_here_is_like_says_so(small: Report) -> None:
+    reports = (of_step(replace(small, measurements=())),)
+    reason, _ = row_of(TRIAD, reports=reports)
+    assert reason == "no case that was measured is like it"
+    reason, _ = row_of(replace(TRIAD, probe=""), reports=reports)
+    assert reason == "no probe of FlowOS measures it"

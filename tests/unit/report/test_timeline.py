@@ -363,4 +363,5 @@ def test_the_terminal_has_a_line_for_each_task() -> None:
     assert " ".join(solve.split()) == words
     assert load.endswith("0.000 MB in  0.012 MB out  load")
     assert write.endswith("write  1 found")
+    assert log_text(log_of(ran("a", "vm:0", 0, 1))).startswith("       1 run   ")
     assert log_text(log_of()) == ""

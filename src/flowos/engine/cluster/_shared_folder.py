@@ -3,29 +3,53 @@
 import contextlib
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from flowos.drivers._allocators import KeptNode
 from flowos.engine.launch._orphans import boot_id
+from flowos.engine.launch._private_dirs import in_spite_of_removals
 from flowos.model import Pool, SliceRefused
-
-_REMOVALS = 100  # at once, before it is said that there is no such folder
 
 
 def base_of(pool: Pool) -> Path:
     """Of the sessions of this user and this machine. Raises SliceRefused if it cannot be made.
 
-    Other machines have their own: whose processes are gone, only this one can tell.
+    Other machines have their own: whose processes are gone, only this one can tell. The shared
+    folder itself is not made: where its name is misspelt, nodes would not see the one made here.
     """
     name = f"{os.uname().nodename}-{boot_id().decode()[:8]}"
+    where = pool.shared or "(the current one)"
     try:
         parent = Path(pool.shared) if pool.shared else Path.cwd()
+        parent.stat()
         return made(parent / f".flowos-{os.geteuid()}" / name)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        mend = f"make it, or {_name_another(pool)}"
+        raise SliceRefused(f"shared folder {where}: {error.strerror}; {mend}") from None
     except OSError as error:
-        where = pool.shared or "(the current one)"
         raise SliceRefused(f"shared folder {where}: {error.strerror}") from None
+
+
+def check_shared_folder(pool: Pool) -> None:
+    """Raises SliceRefused, as a slice of the pool does, if nothing can be written there."""
+    try:
+        base = base_of(pool)
+        try:
+            with shown(base):
+                pass
+        finally:
+            remove_if_empty(base)
+    except SliceRefused as error:
+        raise SliceRefused(f"pool {pool.name}: {error}") from None
+
+
+def _name_another(pool: Pool) -> str:
+    return (
+        f"in flowos.toml, give [pools.{pool.name}] shared = a folder that this machine and all its "
+        "nodes see"
+    )
 
 
 def made(base: Path) -> Path:
@@ -35,17 +59,9 @@ def made(base: Path) -> Path:
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
         return base.stat().st_uid
 
-    if _in_spite_of_removals(owner) != os.geteuid():
+    if in_spite_of_removals(owner) != os.geteuid():
         raise PermissionError(0, "another user made it")
     return base
-
-
-def _in_spite_of_removals(act: Callable[[], int]) -> int:
-    """Other programs of this user remove the folder, and the one above it, when they are empty."""
-    for _ in range(_REMOVALS):
-        with contextlib.suppress(FileNotFoundError, FileExistsError):  # or it is gone by then
-            return act()
-    return act()
 
 
 def remove_if_empty(base: Path) -> None:
@@ -73,7 +89,7 @@ def shown(base: Path) -> Iterator[tuple[Path, str]]:
 
 def _write(proof: Path, word: str) -> None:
     try:
-        _in_spite_of_removals(lambda: (made(proof.parent) / proof.name).write_text(word))
+        in_spite_of_removals(lambda: (made(proof.parent) / proof.name).write_text(word))
     except OSError as error:
         raise SliceRefused(f"shared folder {proof.parents[2]}: {error.strerror}") from None
 
@@ -84,7 +100,6 @@ def refuse_blind(pool: Pool, base: Path, word: str, nodes: tuple[KeptNode, ...])
     if blind:
         folder = base.parents[1]
         raise SliceRefused(
-            f"node {blind[0]} does not see folder {folder}, in which programs are started; in "
-            f"flowos.toml, give [pools.{pool.name}] shared = a folder that this machine and all "
-            "its nodes see"
+            f"node {blind[0]} does not see folder {folder}, in which programs are started; "
+            f"{_name_another(pool)}"
         )

@@ -110,9 +110,11 @@ class Slice(Freed):
             executor = self._executor[0]
             try:
                 results = executor.run(given, first)
-            except FlowosError:
+            except FlowosError as error:
+                self._usage.run_failed(error)
                 raise
-            except BaseException:  # Ctrl-C, or what the handler of another signal raised
+            except BaseException as error:  # Ctrl-C, or what the handler of another signal raised
+                self._usage.run_failed(error)
                 executor.end(_cancelled, _GRACE_SECONDS)
                 raise
             if results is not None:
@@ -141,7 +143,7 @@ class Slice(Freed):
 
         given = self._checked(self.flow.bind(values, named))
         self._begun()
-        run = SubmittedRun(self)
+        run = SubmittedRun(self, self._usage.run_failed)
         while not run.begin(executor := self._executor[0], given, first):
             self._replace(executor)
         return run
@@ -318,6 +320,14 @@ class Slice(Freed):
         self, executor: Executor, run: FlowRun | MapBatch
     ) -> tuple[list[list[object]], FlowosError | None]:
         """The outputs of the items that came to an end, and the error of the next one."""
+        outputs, error = self._finished(executor, run)
+        if error is not None:
+            self._usage.run_failed(error)
+        return outputs, error
+
+    def _finished(
+        self, executor: Executor, run: FlowRun | MapBatch
+    ) -> tuple[list[list[object]], FlowosError | None]:
         try:
             if isinstance(run, FlowRun):
                 return [executor.finish(run)], None

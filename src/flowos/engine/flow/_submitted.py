@@ -2,7 +2,7 @@
 
 import concurrent.futures
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import TypeVar
 
@@ -72,12 +72,13 @@ class SubmittedRun(BackgroundRun):
     """A run in the background: `concurrent.futures` waits for it, `asyncio.wrap_future` awaits it.
 
     `cancel` ends it also while it runs, as far as `Slice.free` could. of: what has to live on until
-    the run is done.
+    the run is done. on_failed: gets its error.
     """
 
-    def __init__(self, of: object) -> None:
+    def __init__(self, of: object, on_failed: Callable[[BaseException], None]) -> None:
         super().__init__()
         self._of: object = of
+        self._on_failed = on_failed
         self._helping = threading.Lock()
         self._executor: Executor | None = None
         self._run: FlowRun | None = None
@@ -118,6 +119,7 @@ class SubmittedRun(BackgroundRun):
             return
         error, run.error = run.error, None
         if error is not None:
+            self._on_failed(error)
             self.set_exception(error)
         else:
             assert self._executor is not None

@@ -5,10 +5,14 @@ import threading
 import time
 from collections.abc import Callable
 
+MAX_FAILURES = 5
+_MAX_WORDS = 300
+
 
 class SliceUsage:
     """Of one slice. log: the file with its tasks, or "". `begun` is called for each run, `hit` for
-    each result that was found: steps of counters, without a lock."""
+    each result that was found: steps of counters, without a lock. `run_failed` is called for each
+    run that ends with an error. failed: how many did; failures: what is said of the last ones."""
 
     __slots__ = (
         "_counter",
@@ -19,6 +23,8 @@ class SliceUsage:
         "_opened",
         "begun",
         "env",
+        "failed",
+        "failures",
         "flow",
         "hit",
         "log",
@@ -32,6 +38,8 @@ class SliceUsage:
         self.begun, self.hit = self._counter.__next__, self._hits.__next__
         self._lock = threading.Lock()
         self._mapped = 0
+        self.failed = 0
+        self.failures: tuple[str, ...] = ()
         self._opened = time.monotonic()
         self._freed: float | None = None
 
@@ -39,6 +47,14 @@ class SliceUsage:
         """So many runs of a `map` begin."""
         with self._lock:
             self._mapped += items
+
+    def run_failed(self, error: BaseException) -> None:
+        """A run ended with this error."""
+        said = f"{error}".partition("\n")[0] or type(error).__name__
+        cut = said if len(said) <= _MAX_WORDS else f"{said[: _MAX_WORDS - 3]}..."
+        with self._lock:
+            self.failed += 1
+            self.failures = (*self.failures, cut)[-MAX_FAILURES:]
 
     def end(self) -> None:
         """The slice is freed."""

@@ -3,9 +3,10 @@
 import fcntl
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 from flowos.engine._ask import ask
 from flowos.model import EnvironmentRefused
@@ -15,6 +16,8 @@ ON_DISK = Path("/var/tmp")
 """On a disk of this node, which outlives a restart; /tmp may be small, or in memory."""
 
 _REMOVE_SECONDS = 600.0
+_REMOVALS = 100  # at once, before it is said that there is no such folder
+_Made = TypeVar("_Made")
 
 
 def own_folder(at: Path, name: str = "", *, mode: int = CLOSED) -> Path:
@@ -47,6 +50,16 @@ def complaint_about(place: Path, mode: int = CLOSED) -> str:
     except OSError as error:
         return f"cannot be made ({error.strerror})"
     return ""
+
+
+def in_spite_of_removals(act: Callable[[], _Made]) -> _Made:
+    """What it returns. Other programs of this user remove the folder that it makes and writes to,
+    and the one above, when they are empty: then it is called again.
+    """
+    for _ in range(_REMOVALS):
+        with suppress(FileNotFoundError, FileExistsError):  # or it is gone by then
+            return act()
+    return act()
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from typing import TypeVar
 
 from flowos._collected import when_collected
 from flowos._dataclasses import dataclass
-from flowos.engine.launch._private_dirs import complaint_about, locked
+from flowos.engine.launch._private_dirs import complaint_about, in_spite_of_removals, locked
 from flowos.engine.launch._stale_sessions import is_beyond_us, remove_session
 from flowos.model import CpuTimes, LaunchFailed, Usage
 
@@ -101,9 +101,7 @@ class RunFolders:
         with self._guard:
             if self._session is None:
                 try:
-                    base = self._base()
-                    remove_leftovers(base)
-                    self._session = _new_session(base)
+                    self._session = in_spite_of_removals(lambda: _begun_in(self._base()))
                 except OSError as error:
                     raise LaunchFailed(f"cannot make a run folder: {error}") from error
                 self._ending = when_collected(self, partial(_remove_session, self._session))
@@ -211,6 +209,11 @@ def _remove_below(folder: Path) -> None:
             else:
                 Path(entry).unlink()
     folder.rmdir()
+
+
+def _begun_in(base: Path) -> _Session:
+    remove_leftovers(base)
+    return _new_session(base)
 
 
 def _new_session(base: Path) -> _Session:

@@ -23,10 +23,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from operator import is_
 from pathlib import Path
+from platform import python_version
 
 from flowos.engine.flow._inside import Surroundings
 from flowos.engine.results._code_digest import Reads
 from flowos.engine.results._file_digest import digest_if_there, file_digest
+from flowos.engine.results._key_parts import KeyPart, PartDigester, part_of
 from flowos.engine.results._record import CODE_BYTES
 from flowos.engine.results._value_digest import Digester, NoDigest
 from flowos.model import (
@@ -84,12 +86,30 @@ class CallKey:
     def _digested(self) -> tuple[Digester, "_Watch"]:
         base = Digester(classes={})
         base.put(b"flowos", _FORMAT)
-        base.items(b"environment", _environment(self._around, self.step))
+        environment = _environment(self._around, self.step)
+        base.items(b"environment", environment.values())
         files = _files(self.step, self._around)
         digests = files()
+        self._asked = environment, digests
         code = _add_body(base, self.step, digests)
         base.items(b"returns", _returned(self._stage, self.step))
         return base, _Watch(code.reads, code.stores, files, digests)
+
+    def parts(self) -> dict[str, KeyPart]:
+        """What its code is made of, by name."""
+        task, (environment, files) = self.step.task, self._asked
+        plain = {
+            **environment,
+            "which of its outputs are used": _returned(self._stage, self.step),
+            "its version": task.cache if isinstance(task.cache, str) else "",
+            **_command_parts(self.step, files),
+        }
+        found = {name: part_of(value) for name, value in plain.items()}
+        if isinstance(task.body, Python):
+            code = PartDigester(lenient=isinstance(task.cache, str))
+            code.add(task.body.fun)
+            found |= {"Python": part_of(environment["Python"], python_version()), **code.parts}
+        return found
 
     def _anew(self) -> None:
         """As another value is there by a name that the code reads, or a file of the command is
@@ -150,15 +170,23 @@ class _Watch:
             return False
 
 
-def _environment(around: Surroundings, step: Step) -> list[object]:
+def _environment(around: Surroundings, step: Step) -> dict[str, object]:
+    """By what each is called; keys have the values, in this order."""
     env, node, body = around.env, around.node, step.task.body
     bodies = getattr(getattr(body, "fun", None), "bodies", (body,))  # of a task that has several
     engines = set(map(engine_of, bodies))
-    image = env.image.digest if env.image else "bare"
     python = () if "command" in engines else (sys.implementation.name, *sys.version_info)
-    target = node.compile_target() if "cpu" in engines else ""
-    programs = [_program_digests(around, _PROGRAMS[e]) for e in sorted(engines & _PROGRAMS.keys())]
-    return [image, env.variables, node.architecture(), python, *filter(None, [target]), *programs]
+    found: dict[str, object] = {
+        "the image": env.image.digest if env.image else "bare",
+        "a variable of the environment": env.variables,
+        "the node's architecture": node.architecture(),
+        "Python": python,
+    }
+    if "cpu" in engines and (target := node.compile_target()):
+        found["the node's processor"] = target
+    for program in (_PROGRAMS[engine] for engine in sorted(engines & _PROGRAMS.keys())):
+        found[f"the program {program}"] = _program_digests(around, program)
+    return found
 
 
 def _program_digests(around: Surroundings, program: str) -> tuple[bytes, ...]:
@@ -206,6 +234,20 @@ def _add_body(to: Digester, step: Step, files: tuple[bytes, ...]) -> Digester:
     for digest in files:
         to.put(b"file", digest)
     return to
+
+
+def _command_parts(step: Step, files: tuple[bytes, ...]) -> dict[str, object]:
+    """The same of a command, each by what it is called."""
+    body, command = step.task.body, _command(step)
+    if command is None:
+        return {}
+    ranks = (body.mpi, body.mpirun, step.task.needs.ranks) if isinstance(body, Gang) else ()
+    return {
+        "its command": (command.argv, command.captures),
+        "a variable of its command": (command.variables, command.inherit),
+        "its MPI": ranks,
+        "a file of its command": files,
+    }
 
 
 def _by_content(path: object, _: str) -> object:

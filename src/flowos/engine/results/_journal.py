@@ -2,6 +2,7 @@
 
     PATH/journal             records: mark, checksum, length, payload
     PATH/values/SHA256       a value's pickle that is too large for the journal, a file, a folder
+    PATH/tasks/CODE          what a task's code was made of, see `_key_parts`
 
 Processes share a folder: records are appended under an flock, and each reads what the others
 appended. A process that is killed loses nothing that it appended; a record that it left in halves
@@ -28,6 +29,7 @@ from functools import partial
 from pathlib import Path
 
 from flowos.engine.results._file_digest import copy_file, file_digest
+from flowos.engine.results._key_parts import keep_only_parts
 from flowos.engine.results._record import (
     MARK,
     KeptResult,
@@ -49,6 +51,7 @@ class Journal:
     """An open folder of results. Thread-safe; a forked child opens it again by itself.
 
     kind: what messages call it. size_bytes: of all that was kept, as far as it is known here.
+    damaged: keys of results that were to be read, and whose value is gone or another.
     Raises SliceRefused for a folder that cannot be used.
     """
 
@@ -57,6 +60,7 @@ class Journal:
         self.name = f"{kind} {path}"
         self._kind = kind
         self.size_bytes = 0
+        self.damaged: set[bytes] = set()
         self.notes: list[str] = []
         self._lock = threading.Lock()
         self._at: dict[bytes, int] = {}
@@ -88,6 +92,7 @@ class Journal:
         body = self._value(found.references[0])
         if body is None:
             self.forget(key)
+            self.damaged.add(key)
             return None
         return replace(found, large=False, body=body, references=found.references[1:])
 
@@ -146,12 +151,13 @@ class Journal:
                 pass
             return self._all()
 
-    def other_code(self, label: str, code: bytes) -> int:
-        """How many results the task of this name has, if none of them is of this code."""
-        name = label.encode()
-        if (name, code) in self._codes:
-            return 0
-        return sum(count for (task, _), count in self._codes.items() if task == name)
+    def codes(self) -> dict[str, dict[bytes, int]]:
+        """Of the tasks of each name how many results there are of each code."""
+        found: dict[str, dict[bytes, int]] = {}
+        with self._lock:
+            for (name, code), count in self._codes.items():
+                found.setdefault(name.decode(errors="replace"), {})[code] = count
+        return found
 
     def keep_only(self, choose: Callable[[list[KeptResult]], list[KeptResult]]) -> int:
         """Remove all results but those chosen; how many. Other processes go on with what is left.
@@ -174,6 +180,7 @@ class Journal:
         for value in (self.path / "values").iterdir():
             if value.name not in used and not _is_being_written(value):
                 _remove(value)
+        keep_only_parts(self.path, {each.code for each in left})
         return len(before) - len(left)
 
     def close(self) -> None:

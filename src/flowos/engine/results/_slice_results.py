@@ -23,6 +23,7 @@ from flowos.engine.results._file_digest import digest_if_there
 from flowos.engine.results._journal import Journal, newest
 from flowos.engine.results._notes import taken_note
 from flowos.engine.results._record import KeptResult
+from flowos.engine.results._runs_again import KeptTask, RunsAgain
 from flowos.engine.results._value_digest import NoDigest
 from flowos.engine.workers._blobs import Packed
 from flowos.model import (
@@ -37,6 +38,7 @@ from flowos.model import (
     SliceRefused,
     TaskFailed,
     ValueRefused,
+    brief_repr,
     with_files,
 )
 from flowos.plan import Schedule, Stage
@@ -72,8 +74,9 @@ class SliceResults:
         self._notes: list[str] = []
         self._not_kept: dict[str, tuple[int, str]] = {}
         self._journal = None if journal is None else Journal(journal)
-        for stage in kept.values():
-            self._note_other_code(stage.label, self._keys[stage.number].code, around.node)
+        keys = [(kept[n].label, key) for n, key in self._keys.items()]
+        tasks = [KeptTask(label, key.code, key.parts) for label, key in keys]
+        self._again = RunsAgain(self._journal, tasks, _any_of(around.node))
         self._cache = self._open_cache() if self._cached else None
         self._fresh = fresh
         self._usage = usage
@@ -89,13 +92,22 @@ class SliceResults:
 
     def find(self, stage: Stage, key: bytes, given: Values) -> Values | None:
         """What the call gave before. given: its inputs."""
+        lost: _Unusable | None = None
         for journal in self._journals(stage):
             kept = journal.get(key)
-            if kept is not None:
-                found = self._unpacked(stage, journal, kept)
-                if found is not None:
+            try:
+                if kept is not None:
+                    found = self._unpacked(stage, journal, kept)
+                    self._again.found(stage.label)
                     return _noted(stage, given, found)
+                if key in journal.damaged:
+                    journal.damaged.discard(key)
+                    raise _Unusable(f"its value in {journal.name} is gone or damaged")
+            except _Unusable as error:
+                lost = error
                 journal.forget(key)
+        if lost is not None:
+            self._again.lost(stage.label, key, *lost.args)
         return None
 
     def keep(self, stage: Stage, key: bytes, values: Values) -> None:
@@ -105,6 +117,7 @@ class SliceResults:
         """
         if any(isinstance(v, Outcome) and not isinstance(v.end, Exited) for v in values):
             return
+        self._again.computed(stage.label, self._keys[stage.number].code, key)
         for journal in self._journals(stage):
             try:
                 journal.put(self._packed(stage, journal, key, values))
@@ -129,21 +142,12 @@ class SliceResults:
             f"{count} results could not be kept in {name} and would be computed again ({first})"
             for name, (count, first) in tuple(self._not_kept.items())
         ]
-        return (*self._notes, *damage, *lost, *found)
+        return (*self._notes, *self._again.notes(), *damage, *lost, *found)
 
     def close(self) -> None:
         for journal in (self._journal, self._cache):
             if journal is not None:
                 journal.close()
-
-    def _note_other_code(self, label: str, code: bytes, node: Node) -> None:
-        image = "Python or the image" if node.is_here else f"Python, the image or node {node.name}"
-        count = 0 if self._journal is None else self._journal.other_code(label, code)
-        if count and self._journal is not None:
-            self._notes.append(
-                f"task {label!r} runs again: its code, what that names, {image} is another than of "
-                f"its {count} results in {self._journal.name}"
-            )
 
     def _open_cache(self) -> Journal | None:
         try:
@@ -189,29 +193,40 @@ class SliceResults:
             size_bytes=size,
         )
 
-    def _unpacked(self, stage: Stage, journal: Journal, kept: KeptResult) -> list[object] | None:
-        """None where it cannot be had again."""
+    def _unpacked(self, stage: Stage, journal: Journal, kept: KeptResult) -> list[object]:
+        """Raises _Unusable where it cannot be had again."""
         try:
             parts = pickle.loads(kept.body)
-        except Exception:  # a class that is not there any more, or anything that its code raises
-            return None
+        except Exception as error:  # a class that is gone, or anything that its code raises
+            why = brief_repr(error)
+            raise _Unusable(f"its result in {journal.name} cannot be read: {why}") from error
         values: list[object] = []
         folder: Path | None = None
         for kind, *rest in parts:
             if kind == "value":
                 values.append(rest[0])
             elif kind == "value with files":
-                if not all(_is_as_it_was(Path(path), digest) for path, digest in rest[1]):
-                    return None
+                for path, digest in rest[1]:
+                    _check_as_it_was(Path(path), digest)
                 values.append(rest[0])
-            elif kind != "file":  # as an older FlowOS wrote it
-                return None
+            elif kind != "file":
+                raise _Unusable(f"its result in {journal.name} is of an older FlowOS")
             else:
                 folder = folder or self._fresh(stage.label)
                 if not journal.restore_file(rest[1], folder / rest[0]):
-                    return None
+                    raise _Unusable(f"a file of it in {journal.name} is gone or damaged", rest[0])
                 values.append(folder / rest[0])
         return values
+
+
+class _Unusable(Exception):  # noqa: N818 - reads as what is so
+    """A kept result: (why, which file)."""
+
+
+def _any_of(node: Node) -> str:
+    """What may be another where it is not known which part is."""
+    image = "Python or the image" if node.is_here else f"Python, the image or node {node.name}"
+    return f"its code, what that names, {image}"
 
 
 def _is_kept(stage: Stage, journal: Path | None) -> bool:
@@ -254,8 +269,11 @@ def _types(stage: Stage) -> list[PortType]:
     return [types[register] for register in stage.returns]
 
 
-def _is_as_it_was(path: Path, digest: bytes | None) -> bool:
+def _check_as_it_was(path: Path, digest: bytes | None) -> None:
     try:
-        return digest_if_there(path) == digest
+        now = digest_if_there(path)
     except NoDigest:
-        return False
+        raise _Unusable("its file cannot be read", str(path)) from None
+    if now != digest:
+        why = "is gone" if now is None else "has another content"
+        raise _Unusable(f"its file {why}", str(path))

@@ -340,11 +340,10 @@ def test_the_newest_results_that_fit_are_chosen() -> None:
     assert results[0].total_bytes == len(frame_of(results[0]))
 
 
-def test_only_a_task_without_a_result_of_its_code_is_of_other_code(journal: Journal) -> None:
-    journal.put(replace(result(1), label="a", code=b"1" * 8))
-    journal.put(replace(result(2), label="a", code=b"2" * 8))
-    cases = [("a", b"1"), ("a", b"2"), ("a", b"3"), ("b", b"1")]
-    assert [journal.other_code(label, code * 8) for label, code in cases] == [0, 0, 2, 0]
+def test_it_knows_how_many_results_each_task_has_of_each_code(journal: Journal) -> None:
+    for number, label, code in ((1, "a", b"1"), (2, "a", b"2"), (3, "a", b"2"), (4, "b", b"1")):
+        journal.put(replace(result(number), label=label, code=code * 8))
+    assert journal.codes() == {"a": {b"1" * 8: 1, b"2" * 8: 2}, "b": {b"1" * 8: 1}}
 
 
 def test_what_is_no_journal_is_refused_and_left_alone(at: Path) -> None:
