@@ -11,8 +11,7 @@ import time
 from pathlib import Path
 
 import flowos as fo
-from flowos.engine import HeldSlice, SliceOptions, provider_of
-from flowos.engine._provider import HoldEvent
+from flowos.engine import HeldSlice, HoldEvent, SliceOptions, provider_of
 from flowos.model import Ask, FlowosError, Pool
 
 

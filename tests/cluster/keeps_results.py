@@ -12,8 +12,7 @@ import tempfile
 from pathlib import Path
 
 import flowos as fo
-from flowos.engine import HeldSlice, SliceOptions, here, processor_lines, provider_of
-from flowos.engine.flow._usage import SliceUsage
+from flowos.engine import HeldSlice, SliceOptions, SliceUsage, here, processor_lines, provider_of
 from flowos.model import Ask, Pool
 
 TEXTS = ("one", "one", "two", "two")

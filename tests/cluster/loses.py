@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import flowos as fo
-from flowos.engine import HeldSlice, SliceOptions, provider_of
-from flowos.engine._provider import HoldEvent
+from flowos.engine import HeldSlice, HoldEvent, SliceOptions, provider_of
 from flowos.model import Ask, Pool
 
 SCRIPT = """

@@ -18,8 +18,7 @@ from pathlib import Path
 import pytest
 
 import flowos as fo
-from flowos.engine import HeldSlice, Provider, SliceOptions, provider_of
-from flowos.engine._node import Node
+from flowos.engine import HeldSlice, Node, Provider, SliceOptions, provider_of
 from flowos.model import Ask, Environment, Exited, Image, Launch, LaunchFailed, Pool
 from tests.cluster.on_nodes import (  # noqa: F401 - tests that are collected here too
     a_flow_file_gives_the_same_on,

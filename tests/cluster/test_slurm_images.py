@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 import flowos as fo
-from flowos.engine import HeldSlice, Provider, SliceOptions, here, provider_of
-from flowos.engine._node import Node
+from flowos.engine import HeldSlice, Node, Provider, SliceOptions, here, provider_of
 from flowos.model import Ask, Environment, EnvironmentRefused, Launch, LaunchFailed, Pool
 from tests.environments.conftest import make_busybox
 from tests.waiting import comes

@@ -15,8 +15,7 @@ import numpy.typing as npt
 import pytest
 
 import flowos as fo
-from flowos.engine import HeldSlice, Provider, SliceOptions, provider_of
-from flowos.engine._node import Node
+from flowos.engine import HeldSlice, Node, Provider, SliceOptions, provider_of
 from flowos.engine.slurm._allocation import Allocation, allocate
 from flowos.model import Ask, Exited, Launch, Pool
 from tests.contract.test_held_time import (  # noqa: F401 - collected here too

@@ -20,9 +20,8 @@ from flowos.model import (
     Unmeasured,
 )
 from flowos.operations.measure._environments import bare_on
-from flowos.probes import probe_named
+from flowos.probes import package_data, probe_named
 from flowos.probes._base import with_details
-from flowos.probes._build import package_data
 
 PYTHON = Path(sys.executable)
 MPI = Mpi(name="MPICH", family="mpich", version="4", compiler=PYTHON, mpirun=PYTHON)

@@ -12,9 +12,7 @@ from typing import Any
 import pytest
 
 import flowos as fo
-from flowos.engine import HeldSlice, SliceOptions, provider_of
-from flowos.engine._open_slice import open_slice
-from flowos.engine.flow._runs import Event
+from flowos.engine import Event, HeldSlice, SliceOptions, open_slice, provider_of
 from flowos.model import Ask
 from tests.waiting import PATIENCE_SECONDS, comes
 

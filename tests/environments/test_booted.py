@@ -20,8 +20,7 @@ import pytest
 
 from flowos.drivers.netboot import Netboot
 from flowos.drivers.runtimes.qemu import PROGRAM, Qemu, kernel_line
-from flowos.engine import RunningProcess, here
-from flowos.engine.launch._interleaved import run_interleaved
+from flowos.engine import RunningProcess, here, run_interleaved
 from flowos.engine.launch._prepared import prepare
 from flowos.model import (
     Boot,

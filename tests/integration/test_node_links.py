@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flowos.probes._build import package_data
+from flowos.probes import package_data
 from tests.waiting import comes
 
 PROGRAMS = str(package_data("probes/programs"))

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from flowos.probes import package_data
 from flowos.probes._base import CANNOT_MEASURE_HERE
-from flowos.probes._build import package_data
 
 PROGRAM = Path(str(package_data("probes/programs"))) / "kernels.py"
 WORDS = ("--seconds", "0.2", "--sizes", "16,1000", "--orders", "8,33", "--types", "i32,i64,f32,f64")

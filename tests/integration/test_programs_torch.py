@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from flowos.probes import package_data
 from flowos.probes._base import CANNOT_MEASURE_HERE
-from flowos.probes._build import package_data
 
 pytest.importorskip("torch", reason="pip install torch")
 

@@ -18,9 +18,9 @@ import pytest
 
 import flowos as fo
 from flowos.drivers.hdl.xdma_talk import XdmaCall
+from flowos.engine import xdma_cards
 from flowos.engine.bodies._bitstream import top_file
 from flowos.engine.bodies._simulated import simulation
-from flowos.engine.bodies._xdma_streams import xdma_cards
 from flowos.operations.doctor import card_checks
 from tests.moody import EARLY, ENDLESS, MOODY, PORTS, SWALLOW, WORDS, failure, moody, run, words
 from tests.port_locks import as_another_user, locking

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 import flowos as fo
-from flowos.engine import HeldSlice, SliceOptions, provider_of
-from flowos.engine._waiting_tasks import waiting_tasks
+from flowos.engine import HeldSlice, SliceOptions, provider_of, waiting_tasks
 from flowos.model import Ask, Pool, Port
 from tests.contract.test_providers import flow_of
 from tests.integration.conftest import Flowos

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 
 import flowos as fo
-from flowos.engine.flow._slice import Slice
+from flowos.engine import Slice
 from tests.integration.flow.submitted_tasks import add, invert, sleep, wait_for
 from tests.waiting import PATIENCE_SECONDS, comes
 

@@ -10,14 +10,21 @@ from typing import Any, cast
 import pytest
 
 import flowos as fo
-from flowos.engine import HeldSlice, Here, SliceOptions, here, open_slice, provider_of
-from flowos.engine._processor import processor_lines
+from flowos.engine import (
+    HeldSlice,
+    Here,
+    PreparedLaunch,
+    SliceOptions,
+    SliceUsage,
+    here,
+    open_slice,
+    processor_lines,
+    provider_of,
+)
 from flowos.engine._ray_slice import _AllNodes
 from flowos.engine.cluster._node_files import NodeFiles, StagedFiles
 from flowos.engine.environments._runtimes import Runtimes
 from flowos.engine.environments._shared_copies import SharedCopies
-from flowos.engine.flow._usage import SliceUsage
-from flowos.engine.launch._prepared import PreparedLaunch
 from flowos.engine.launch._session import Elsewhere as Away
 from flowos.engine.launch._session import LaunchSession
 from flowos.engine.local._fake_provider import FakeNode

@@ -12,8 +12,7 @@ from contextlib import suppress
 
 import pytest
 
-from flowos.engine import here
-from flowos.engine.launch._running import RunningProcess
+from flowos.engine import RunningProcess, here
 from flowos.model import BARE, Exited, Killed, Launch, LaunchFailed, Outcome
 from tests.waiting import PATIENCE_SECONDS
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from flowos.engine import here
-from flowos.engine.launch._capture import Capture
+from flowos.engine import Capture, here
 from flowos.model import BARE, Killed, Launch
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")

@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 import flowos as fo
-from flowos.engine import here
+from flowos.engine import Here, here
 from flowos.engine._ledger import Resources
 from flowos.engine.flow._inside import Surroundings
-from flowos.engine.local._here import Here
 from flowos.engine.workers._blobs import Packed
 from flowos.engine.workers._process_lanes import ProcessLanes
 from flowos.engine.workers._values import OUT_OF_BAND

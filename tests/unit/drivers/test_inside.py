@@ -4,7 +4,7 @@ from pathlib import PurePath
 
 import pytest
 
-from flowos.drivers._cdi import Placed
+from flowos.drivers import Placed
 from flowos.drivers._inside import (
     DEFAULT_PATH,
     path_inside,

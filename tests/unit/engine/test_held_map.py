@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
+from flowos.engine import Node
 from flowos.engine._held_map import HeldMap, NodePart
-from flowos.engine._node import Node
 from flowos.model import WorkerLost
 
 

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from flowos.engine import Here, HoldEvent, Node
 from flowos.engine._held_ends import lease_ended
 from flowos.engine._leases import Leases
-from flowos.engine._node import Node
-from flowos.engine._provider import HoldEvent
-from flowos.engine.local._here import Here
 from flowos.engine.slurm._lease_holder import ASKED, LeaseHolder
 from flowos.model import Ask, Lost, Pool, SliceRefused, to_plain
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client.core import GaugeMetricFamily
 
-from flowos.engine._metrics_server import MetricsServer
+from flowos.engine import MetricsServer
 from flowos.model import FlowosError, UsageError
 
 

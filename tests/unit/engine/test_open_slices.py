@@ -8,8 +8,7 @@ from typing import cast
 
 import pytest
 
-from flowos.engine import SliceOptions, _open_slices
-from flowos.engine._node import Node
+from flowos.engine import Node, SliceOptions, _open_slices
 from flowos.engine._open_slices import OpenSlices
 from flowos.engine._warm_nodes import WarmNodes
 from flowos.model import Flow, FlowosError, SliceFreed, SliceRefused, WorkerLost

@@ -4,7 +4,7 @@ import time
 from collections import Counter
 
 import flowos as fo
-from flowos.engine._node import Node
+from flowos.engine import Node
 from flowos.engine._warm_nodes import WarmNodes
 from flowos.engine.local._fake_provider import FakeNode
 from tests.contract.test_providers import DOUBLE, flow_of

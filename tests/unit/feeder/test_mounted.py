@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from flowos.feeder import SourceOptions
 from flowos.feeder._mounted import Mounted, mounted
 from flowos.feeder._resolve_source import source_at
-from flowos.feeder._source_options import SourceOptions
 from flowos.model import FeedError
 
 NONE = SourceOptions()

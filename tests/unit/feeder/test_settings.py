@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import flowos as fo
+from flowos.feeder import CacheLimits
 from flowos.feeder._arrays import converter
 from flowos.feeder._cache_entry import cache_folder
-from flowos.feeder._data import CacheLimits
 from flowos.feeder._decoding import chosen
 from flowos.feeder._peers import Peers, checked
 from flowos.feeder._settings import FeedSettings, sample_number

@@ -7,16 +7,17 @@ import pytest
 from flowos.model import (
     LOCAL,
     Ask,
+    FakeStep,
     NodeInfo,
     Pool,
     Price,
     SettingsError,
     StorageTier,
     pool_fields,
+    read_script,
     read_settings,
     settings_schema,
 )
-from flowos.model._fake_script import FakeStep, read_script
 from flowos.model._settings_layers import _syntax
 
 

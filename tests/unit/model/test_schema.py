@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from flowos.model import Cache, MachineKind
-from flowos.model._schema import schema_of
+from flowos.model import Cache, MachineKind, schema_of
 
 
 @dataclass(frozen=True)

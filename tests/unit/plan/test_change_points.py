@@ -11,9 +11,8 @@ import scipy
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from flowos.plan import number_changes
+from flowos.plan import number_changes, wilson
 from flowos.plan._change_points import Break, _limit, best_break, change_places
-from flowos.plan._intervals import wilson
 from tests.unit.plan.many_runs import RATE, TIME, at, heavy, normal, run, runs_of
 
 QUIET = [40.0, 40.2, 39.8, 40.1]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pytest
 
 from flowos.model import Case, Sample
+from flowos.plan import NOISE_THRESHOLDS
 from flowos.plan._pairs import Round, Turns, pairs
-from flowos.plan._trust import NOISE_THRESHOLDS
 
 CASES = {level: Case("p", (("with", level),)) for level in "ab"}
 

@@ -10,8 +10,7 @@ import scipy
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from flowos.plan import slow_machines
-from flowos.plan._intervals import wilson
+from flowos.plan import slow_machines, wilson
 from flowos.plan._slow_machines import slow_ones
 from tests.unit.plan.many_runs import RATE, TIME, at, heavy, normal, run, runs_of
 

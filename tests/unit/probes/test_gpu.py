@@ -8,9 +8,8 @@ from pathlib import PurePath
 import pytest
 
 from flowos.model import Case, Exited, Facts, MeasurementRequest, Outcome, Tool, Unmeasured
-from flowos.probes._base import Probe
+from flowos.probes import Probe, probe_named
 from flowos.probes._gpu import NO_GPU, NO_TORCH, nominal_gpu_flops, nominal_gpu_memory
-from flowos.probes._tables import probe_named
 from flowos.probes.facts import read_facts
 from tests.unit.probes.conftest import H200
 

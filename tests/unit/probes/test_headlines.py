@@ -4,10 +4,9 @@ from typing import Any
 import pytest
 
 from flowos.model import Case, Measurement, Sample
-from flowos.probes._base import Headline
+from flowos.probes import Headline, tuning_gain
 from flowos.probes._headlines import best_of, headlines_of
 from flowos.probes._tables import PROBES
-from flowos.probes._tuning_gain import tuning_gain
 
 
 def measured(metric: str, unit: str, value: float, **levels: str) -> Measurement:

@@ -27,7 +27,7 @@ from flowos.model import (
     Tried,
     Unmeasured,
 )
-from flowos.probes._base import Headline, Probe, Program
+from flowos.probes import Headline, Probe, Program
 from flowos.probes._tables import PROBES
 from tests.unit.probes.conftest import H200
 

@@ -7,7 +7,7 @@ from pathlib import PurePath
 import pytest
 
 from flowos.model import Case, Exited, Facts, Killed, Measurement, Outcome, Reading, Sample, Tool
-from flowos.probes._base import Probe
+from flowos.probes import Probe
 from flowos.probes._suspicious import crowded
 from flowos.probes._tables import PROBES
 from flowos.probes.clock import Clock

@@ -16,9 +16,7 @@ from flowos.model import (
     Outcome,
     Unmeasured,
 )
-from flowos.probes import state
-from flowos.probes._base import Program
-from flowos.probes._build import built_by
+from flowos.probes import Program, built_by, state
 from flowos.probes.state import Spin
 
 GCC = Compiler(name="gcc", family="gcc", language="c", version="12", path=PurePath("/bin/gcc"))

@@ -21,10 +21,9 @@ from flowos.model import (
     Tried,
     Unmeasured,
 )
-from flowos.probes._base import Probe
+from flowos.probes import SUSPICIOUS, Probe
 from flowos.probes._cores import NO_COMPILER
 from flowos.probes._storage import NO_MPI
-from flowos.probes._suspicious import SUSPICIOUS
 from flowos.probes.metadata import Metadata
 from flowos.probes.parallel_io import MIN_BYTES, ParallelIo
 

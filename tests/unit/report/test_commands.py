@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from flowos.model import Argv, MeasurementRequest, lower_is_better
-from flowos.report import Report, html, markdown, text
-from flowos.report._units import number
+from flowos.report import Report, html, markdown, number, text
 
 TITLE = "Commands side by side"
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from flowos.model import Unmeasured
-from flowos.report import Report, SuiteFigure, SuiteReport
-from flowos.report._suite_csv import suite_csv
+from flowos.report import Report, SuiteFigure, SuiteReport, suite_csv
 
 from .reports import untrusted
 from .test_suite import FIGURE, LACKING, PAPER, TRIAD, of_step, stored, suite_of

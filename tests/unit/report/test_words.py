@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from flowos.model import Advice, Case, Measurement, Trust, Verdict
-from flowos.report import HeadlineNumber, Report, html, markdown, text
+from flowos.report import HeadlineNumber, Report, html, markdown, text, wrapped
 from flowos.report._words import (
     gain_of,
     label_of,
@@ -15,7 +15,6 @@ from flowos.report._words import (
     spans_of,
     untrusted_of,
 )
-from flowos.report._wrap import wrapped
 
 from .reports import bounded, measured
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from flowos.engine import file_digest
 from flowos.engine.cluster.files_there import (
     OTHER,
     _is_in_memory,
@@ -15,7 +16,6 @@ from flowos.engine.cluster.files_there import (
     digests_of,
     mark_of,
 )
-from flowos.engine.results._file_digest import file_digest
 
 
 def test_digests_are_of_the_program_and_of_words_that_are_files_as_they_are_now(

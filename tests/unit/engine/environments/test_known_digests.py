@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from flowos.engine import keep
 from flowos.engine.environments._digest import file_digest, file_identity
-from flowos.engine.environments._disk_cache import keep
 from flowos.engine.environments._images import image_at
 from flowos.model import Image, to_plain
 

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from flowos.engine._node import Node
+from flowos.engine import Node
 from flowos.engine.flow._inside import Surroundings, TaskFiles
 from flowos.model import Flow, ValueRefused, flow_input, flow_output, str_, task
 from flowos.plan import Stage, compile_flow

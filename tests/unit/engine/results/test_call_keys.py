@@ -12,8 +12,7 @@ from unittest.mock import patch
 import pytest
 
 import flowos as fo
-from flowos.engine import here
-from flowos.engine._node import Node
+from flowos.engine import Node, here
 from flowos.engine.flow._inside import Surroundings
 from flowos.engine.results._call_key import CallKey
 from flowos.model import BARE, Environment, Flow, Image, flow_output, gang

@@ -6,9 +6,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from flowos.engine import NoDigest, file_digest
 from flowos.engine.results import _file_digest
-from flowos.engine.results._file_digest import file_digest
-from flowos.engine.results._value_digest import NoDigest
 
 
 @pytest.fixture

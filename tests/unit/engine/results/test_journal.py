@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from flowos.engine.results._file_digest import copy_file, file_digest
+from flowos.engine import NoDigest, copy_file, file_digest
 from flowos.engine.results._journal import HEADER, INLINE_BYTES, Journal, newest
 from flowos.engine.results._record import KeptResult, frame_of
-from flowos.engine.results._value_digest import NoDigest
 from flowos.model import SliceRefused
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flowos.engine.results._journal import Journal
+from flowos.engine import Journal, KeptResult
 from flowos.engine.results._key_parts import (
     FORMAT,
     KeyPart,
@@ -19,7 +19,6 @@ from flowos.engine.results._key_parts import (
     keep_parts,
     kept_parts,
 )
-from flowos.engine.results._record import KeptResult
 
 CODE = b"12345678"
 WEIGHT: Any = 2
