@@ -160,14 +160,30 @@ def test_of_many_runs_that_failed_the_last_are_shown(home: Home) -> None:
 
 
 def test_what_is_said_of_a_run_that_failed_is_one_line_of_a_terminal(home: Home) -> None:
-    raises = "raise ValueError('\\x1b[2J' + 'x' * 1000 + chr(10) + 'more')"
+    raises = "raise ValueError(chr(10) + '\\x1b[2J' + 'x' * 1000 + chr(10) + 'more')"
     home.run(FAILS.format("cores=1", "tried(s.run, 0.0)").replace("return 1 / x", raises))
     (process,) = home.ps()
     (line,) = home.flowos("show", process["id"]).stdout.splitlines()[4:]
-    assert len(line) < 320
-    assert line.endswith("x...")
+    assert len(line) < 340
     assert "raised ValueError: " in line
+    assert "xxx ... xxx" in line
+    assert line.endswith("given x = 0.0 (float)")
     assert line.isprintable()
+
+
+ENDED = """try:
+            s.run(0.0)
+        except KeyboardInterrupt:
+            pass
+        s.submit(1.0).cancel()"""
+
+
+def test_a_run_that_a_person_ended_did_not_fail(home: Home) -> None:
+    waits = "import os, signal, time; x or os.kill(os.getpid(), signal.SIGINT); time.sleep(9)"
+    home.run(FAILS.format("cores=1", ENDED).replace("return 1 / x", waits))
+    (process,) = home.ps()
+    (use,) = process["uses"]
+    assert (use["runs"], use["failed"], use["failures"]) == (2, 0, [])
 
 
 def test_one_run_is_one_and_a_command_is_whole_where_no_terminal_is(home: Home) -> None:

@@ -223,8 +223,13 @@ def test_how_an_image_first_came_to_be_is_kept_by_its_digest(store: Store) -> No
     assert store.old_image_names() == ()
 
 
-def test_a_new_folder_is_seen_by_its_owner_only(tmp_path: Path) -> None:
-    open_store(str(tmp_path / "data/flowos/flowos.db")).close()
+def test_a_new_file_and_its_folder_are_read_by_their_owner_only(tmp_path: Path) -> None:
+    for file in (tmp_path / "data/flowos/flowos.db", tmp_path / "in-a-folder-that-is-there.db"):
+        with open_store(str(file)) as store:
+            store.keep_process(Process(id="p", argv=(), host="n", pid=7, started="2026"))
+            files = [*file.parent.glob(f"{file.name}*")]
+            assert len(files) == 3, "with its -wal and -shm"
+            assert {each.stat().st_mode & 0o777 for each in files} == {0o600}
     assert (tmp_path / "data/flowos").stat().st_mode & 0o777 == 0o700
 
 

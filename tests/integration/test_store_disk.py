@@ -47,7 +47,7 @@ def test_a_read_only_folder_is_one_clear_line(tmp_path: Path) -> None:
         _, complaint = refused.communicate(timeout=300)
     last = complaint.strip().splitlines()[-1]
     assert last.endswith(
-        f"cannot make the folder of {tmp_path / 'data/x.db'}: "
+        f"cannot make {tmp_path / 'data/x.db'}: "
         "it cannot be written: name a place that can (--store FILE, or XDG_DATA_HOME)"
     )
 

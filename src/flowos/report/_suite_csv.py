@@ -43,10 +43,12 @@ def _rows(report: SuiteReport, figure: SuiteFigure) -> Iterator[_Cells]:
     beside = [row.ours for row in rows]
     ours = dict.fromkeys(m for part in shown_parts(figure) for m in part.report.measurements)
     yield from (_ours(m) for m in ours if m not in beside)
-    said = [row.why_none for row in rows if row.ours is None]
+    none = [row for row in rows if row.ours is None]
+    said = {(row.published.probe, row.why_none) for row in none}
+    said |= {("", row.why_none) for row in none}
     partly = ((probe, Unmeasured(reason=how)) for probe, how in figure.unfinished)
     for probe, why in (*partly, *figure.waiting, *figure.lacking):
-        if why not in said:
+        if (probe, why) not in said:
             yield {"probe": probe, **_why(why)}
 
 

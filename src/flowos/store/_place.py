@@ -61,10 +61,13 @@ def _state_of(file: Path) -> tuple[int, ...] | None:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def make_folder(file: Path) -> None:
-    """Create the folder of the database if it does not exist, with access for its owner only."""
+def make_private(file: Path) -> None:
+    """Create the database and its folder where they do not exist, with access for their owner only:
+    processes are kept with what their tasks were given."""
     if not file.parent.exists():
         file.parent.mkdir(mode=0o700, parents=True)
+    if not file.exists():
+        file.touch(0o600)
 
 
 def connect(where: Path | str | None, wait_seconds: float) -> Database:

@@ -27,7 +27,7 @@ from flowos.model import (
 from flowos.store._database import NO_VALUES, Database, Execute, Row, Values, translated
 from flowos.store._image_record import ImageRecord
 from flowos.store._migrations import NEWEST, check_not_newer, migrate, schema_number
-from flowos.store._place import connect, make_folder, read_url
+from flowos.store._place import connect, make_private, read_url
 
 T = TypeVar("T")
 
@@ -36,11 +36,11 @@ def opened(url: str | None, *, make: bool, wait_seconds: float) -> "Store":
     """See `flowos.store.open_store`."""
     where, new = read_url(url), False
     if isinstance(where, Path):
-        with translated("make the folder of" if make else "look for", str(where), ()):
+        with translated("make" if make else "look for", str(where), ()):
             new = bool(url) and not where.exists()
             if new and not make:
                 raise NoStoreError(f"there is no store {where}: mend the path given with --store")
-            make_folder(where)
+            make_private(where)
     store = Store(connect(where, wait_seconds), is_new=new)
     try:
         store._make_ready()

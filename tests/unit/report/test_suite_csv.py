@@ -84,3 +84,17 @@ def test_a_figure_that_lacks_all_has_a_row() -> None:
     report = replace(suite_of(lacking), paper=replace(PAPER, numbers=()))
     (row,) = rows_of(report)
     assert with_text(row) == {"figure": "table 2", "title": "Training", "not_measured": "no GPUs"}
+
+
+def test_each_probe_that_lacks_the_same_has_a_row_once() -> None:
+    why = Unmeasured(reason="no GPU")
+    lacking = SuiteFigure(
+        figure=FIGURE, lacking=(("stream", why), ("gpu_copy", why), ("startup", why), ("", why))
+    )
+    report = replace(suite_of(lacking), paper=replace(PAPER, numbers=(TRIAD,)))
+    rows = [(row["probe"], row["published"], row["not_measured"]) for row in rows_of(report)]
+    assert rows == [
+        ("stream", "235100000000.0", "no GPU"),
+        ("gpu_copy", "", "no GPU"),
+        ("startup", "", "no GPU"),
+    ]

@@ -113,8 +113,7 @@ class Slice(Freed):
             except FlowosError as error:
                 self._usage.run_failed(error)
                 raise
-            except BaseException as error:  # Ctrl-C, or what the handler of another signal raised
-                self._usage.run_failed(error)
+            except BaseException:  # Ctrl-C, or what the handler of another signal raised
                 executor.end(_cancelled, _GRACE_SECONDS)
                 raise
             if results is not None:

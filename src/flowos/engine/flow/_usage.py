@@ -5,8 +5,10 @@ import threading
 import time
 from collections.abc import Callable
 
+from flowos.model import Cancelled, SliceFreed
+
 MAX_FAILURES = 5
-_MAX_WORDS = 300
+_MAX_CHARS = 300
 
 
 class SliceUsage:
@@ -49,12 +51,15 @@ class SliceUsage:
             self._mapped += items
 
     def run_failed(self, error: BaseException) -> None:
-        """A run ended with this error."""
-        said = f"{error}".partition("\n")[0] or type(error).__name__
-        cut = said if len(said) <= _MAX_WORDS else f"{said[: _MAX_WORDS - 3]}..."
+        """A run ended with this error. One that a person ended did not fail."""
+        if isinstance(error, (Cancelled, SliceFreed)):
+            return
+        said = " ".join(str(error).split())
+        if len(said) > _MAX_CHARS:  # its end says where
+            said = f"{said[: _MAX_CHARS // 2]} ... {said[-_MAX_CHARS // 2 :]}"
         with self._lock:
             self.failed += 1
-            self.failures = (*self.failures, cut)[-MAX_FAILURES:]
+            self.failures = (*self.failures, said)[-MAX_FAILURES:]
 
     def end(self) -> None:
         """The slice is freed."""
