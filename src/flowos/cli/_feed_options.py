@@ -17,7 +17,7 @@ _OPTIONS = {
 _SAID = re.compile(
     rf"(?<![\w/.-])({'|'.join(_OPTIONS)})=(\[[^]]*\]|\([^)]*\)|'[^']*'|\"[^\"]*\"|[^\s,;:]*)"
 )
-_KIND = re.compile(r" \((?:str|list|int|float|tuple)\)(?=;| is )")  # as Python has it
+_KIND = re.compile(r" \((?:str|list|int|float|tuple)\)(?=;| is | among )")  # as Python has it
 
 
 def as_options(text: str) -> str:
@@ -27,6 +27,8 @@ def as_options(text: str) -> str:
 
 def _option(said: "re.Match[str]") -> str:
     name, value = said.groups()
+    if value in ("''", '""'):
+        return f"{_OPTIONS[name]}: an empty word"
     if value[:1] in ("[", "("):
         value = ",".join(re.findall(r"'([^']*)'", value))
     return f"{_OPTIONS[name]} {value.strip(chr(34) + chr(39))}".rstrip()

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 _EXIT_DAMAGED = _EXIT_FAILED = 1
 _SUFFIXES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _SUFFIXES |= {f"{letter}I": 1 << 10 * at for at, letter in enumerate("KMGT", 1)}
+_ONE_DATA_SET = "several are one data set, of the samples of all"
+_CACHED_DATA_SETS = (
+    "or a KEY of feed ls; several are the data set that feed warm makes of them, or, where that is "
+    "not cached, each its own (default: all that is in the cache folder)"
+)
 
 
 def add(commands: "Commands") -> None:
@@ -119,8 +124,8 @@ def _add_source(command: argparse.ArgumentParser, *, required: bool = False) -> 
         "where",
         metavar="SOURCE",
         nargs="+" if required else "*",
-        help="a folder, shards, token arrays or a URL, as fo.Feed takes it"
-        + ("" if required else ", or a KEY of feed ls (default: all that is in the cache folder)"),
+        help="a folder, shards, token arrays or a URL, as fo.Feed takes it; "
+        + (_ONE_DATA_SET if required else _CACHED_DATA_SETS),
     )
     command.add_argument("--cache", required=True, metavar="DIR", help="the cache folder")
     command.add_argument("--member", default="", metavar="NAME", help="of tar shards, as fo.Feed's")

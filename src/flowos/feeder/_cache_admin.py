@@ -1,6 +1,7 @@
 """A cache filled beforehand, looked at, checked and removed."""
 
 import pwd
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -10,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from flowos.feeder._cache_entry import OURS, CacheEntry, cache_entries, cache_folder
 from flowos.feeder._data import CacheLimits, Data, open_data
+from flowos.feeder._named_entries import named_entries, source_of
 from flowos.feeder._python_source_thread import close
 from flowos.feeder._ranks import Ranks
-from flowos.feeder._resolve_source import Where, places_of, refuse_inside, source_at
+from flowos.feeder._resolve_source import Where, refuse_inside, source_at
 from flowos.feeder._settings import FeedSettings
 from flowos.feeder._source_options import SourceOptions
 from flowos.feeder._stages import FeedStage, Seconds, StageMeter
@@ -26,6 +28,7 @@ UNKNOWN = "(unknown: its file `source` is lost)"
 HIDDEN = "(unknown: another user's)"
 _BATCH = 64
 _IN_FLIGHT = 256
+_LOOK_AGAIN_SECONDS = 0.002
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +84,8 @@ class Prefill:
         data = open_data(where, cache, of_data, limits, found, _through().prefetch_budget)
         if data.complaint:
             raise FeedError(data.complaint)
+        assert data.entry is not None
+        self._entry = data.entry
         self._samples, self._early_bytes = len(data.catalog), data.early_bytes
         before = _before(data)
         self.already_cached = before.cached if before else 0
@@ -91,6 +96,10 @@ class Prefill:
         """All of them, and none was written before the last start of the machine."""
         self._feeder = started(data, _through(), Ranks(0, 1))
         self._meter = StageMeter(data.listing)
+
+    def kept(self) -> CachedSource:
+        """What is there now."""
+        return _kept(self._entry)
 
     def stages(self) -> tuple[FeedStage, ...]:
         """What each did so far; complete after `close`."""
@@ -123,8 +132,11 @@ class Prefill:
             )
             if s.complaint:
                 return
+        while self._feeder.stats().in_flight:  # samples that no thread has begun to write
+            time.sleep(_LOOK_AGAIN_SECONDS)
 
     def close(self) -> None:
+        """Waits for what is being written."""
         close(self._feeder)
 
 
@@ -166,40 +178,25 @@ def _through() -> FeedSettings:
 def kept_in(
     cache: str | PathLike[str], where: Where | None, of_data: SourceOptions
 ) -> tuple[CachedSource, ...]:
-    """What the cache folder has, of all sources or of one.
+    """What the cache folder has, of all sources or of those that `named_entries` says.
 
-    where: a source, which need not be there any more if it is as it was written, or the name of its
-    folder in the cache, or several of these. Raises FeedError if nothing is cached.
+    Raises FeedError if nothing is cached.
     """
     folder = cache_folder(cache)
     entries = cache_entries(folder)
     if where is not None:
-        entries = _named(where, entries) or _entries_of(where, of_data, entries, folder)
+        entries = named_entries(where, of_data, entries, folder)
     if not entries:
         raise FeedError(f"cache folder {folder}: there is nothing cached in it")
     return tuple(map(_kept, entries))
 
 
-def _named(where: Where, entries: tuple[CacheEntry, ...]) -> tuple[CacheEntry, ...]:
-    """Those that are called so; none if one of several names is of none."""
-    wanted, known = set(places_of(where)), set[str]()
-    named: list[CacheEntry] = []
-    for entry in entries:
-        names = {entry.folder.name, entry.source()}
-        if wanted & names:
-            named.append(entry)
-            known |= names
-    return tuple(named) if wanted <= known else ()
-
-
-def _entries_of(
-    where: Where, of_data: SourceOptions, entries: tuple[CacheEntry, ...], folder: Path
-) -> tuple[CacheEntry, ...]:
-    source, key = source_at(where, of_data)
-    found = tuple(entry for entry in entries if entry.folder.name == key)
-    if not found:
-        raise FeedError(f"cache folder {folder}: there is nothing of {source.name} in it")
-    return found
+def kept_of(
+    cache: str | PathLike[str], where: Where, of_data: SourceOptions
+) -> CachedSource | None:
+    """What the cache folder has of this very data set. Raises FeedError if it is no source."""
+    entry = CacheEntry(cache_folder(cache) / source_at(where, of_data)[1])
+    return _kept(entry) if entry.is_ours() and not entry.folder.is_symlink() else None
 
 
 def opened(
@@ -270,10 +267,15 @@ class SampleComparison:
     missing: int = 0
 
 
+def compared_with(kept: CachedSource, where: Where, of_data: SourceOptions) -> Where:
+    """What of `where` it is to be compared with. Raises FeedError if that is not there any more."""
+    return source_of(CacheEntry(kept.folder), where, of_data)
+
+
 def compare(
     where: Where, cache: str | PathLike[str], of_data: SourceOptions, found: "Counter | None" = None
 ) -> Iterator[SampleComparison]:
-    """Lists the source, then reads all of it; what differs from what is cached is forgotten."""
+    """Lists one source, then reads all of it; what differs from what is cached is forgotten."""
     data = open_data(where, cache, of_data, CacheLimits(), found)
     if data.cache is None:
         raise FeedError(data.complaint)

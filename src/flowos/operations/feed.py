@@ -14,12 +14,15 @@ from flowos.feeder import (
     FeedStage,
     Prefill,
     PrefillStatus,
+    SampleComparison,
     SourceOptions,
     asked,
     binding,
     clear,
     compare,
+    compared_with,
     kept_in,
+    kept_of,
     opened,
     sample_filter,
     verify,
@@ -54,7 +57,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheSelection:
-    """A source in a cache folder. where: None for all sources in it."""
+    """What of a cache folder is to be used. where: None for all sources in it.
+
+    Of several words, `planned` and `prefilled` make one data set; the others take that one too if
+    it is cached, else what each word is by itself.
+    """
 
     cache: str | PathLike[str]
     where: "Where | None" = None
@@ -113,19 +120,13 @@ def planned(selection: CacheSelection, on_progress: OnProgress) -> FillPlan:
     with listing(_PREFILLING, on_progress) as found:
         data = opened(selection.where, selection.cache, selection.asked, found)
     sizes = data.catalog.sizes()
+    kept = kept_of(selection.cache, selection.where, selection.asked)
     return FillPlan(
         source=data.source.name,
         samples=len(data.catalog),
         bytes=None if bool((sizes < 0).any()) else int(sizes.sum()),
-        cached=sum(kept.cached for kept in _if_any(selection)),
+        cached=kept.cached if kept else 0,
     )
-
-
-def _if_any(selection: CacheSelection) -> tuple[CachedSource, ...]:
-    try:
-        return state(selection)
-    except FeedError:
-        return ()
 
 
 def prefilled(
@@ -148,7 +149,7 @@ def prefilled(
         interrupted = True
     finally:
         prefill.close()
-    (kept,) = state(selection)
+    kept = prefill.kept()
     return PrefillResult(
         kept=replace(kept, processes=max(0, kept.processes - 1)),  # one of them is this
         already_cached=prefill.already_cached,
@@ -171,19 +172,34 @@ def verified(
     """Verify cached samples, optionally against the source. Raises FeedError if there are none."""
     if with_source and selection.where is None:
         raise FeedError("to compare with the source, name it: flowos feed verify SOURCE --source")
-    for kept in state(selection):
-        damaged, missing = _checked(kept, on_progress), 0
-        changed: tuple[str, ...] = ()
-        if with_source and selection.where is not None:
-            pace = ProgressMeter(_VERIFYING, on_progress)
-            with listing(_VERIFYING, on_progress) as found:
-                steps = compare(selection.where, selection.cache, selection.asked, found)
-            for at in steps:
-                pace.at(at.samples, at.done, at.bytes)
-                changed, missing = at.changed, at.missing
+    found = state(selection)
+    sources: list[Where | None] = [None for _ in found]
+    if with_source and selection.where is not None:  # all of them, before the first is read
+        sources = [compared_with(kept, selection.where, selection.asked) for kept in found]
+    for kept, source in zip(found, sources, strict=True):
+        damaged, at = _checked(kept, on_progress), SampleComparison(samples=kept.samples)
+        if source is not None:
+            at = _compared(replace(selection, where=source), at, on_progress)
         yield VerifiedCache(
-            kept=kept, damaged=damaged, compared=with_source, changed=changed, missing=missing
+            kept=kept,
+            damaged=damaged,
+            compared=with_source,
+            changed=at.changed,
+            missing=at.missing,
         )
+
+
+def _compared(
+    selection: CacheSelection, at: SampleComparison, on_progress: OnProgress
+) -> SampleComparison:
+    """At the end of one source."""
+    assert selection.where is not None
+    pace = ProgressMeter(_VERIFYING, on_progress)
+    with listing(_VERIFYING, on_progress) as found:
+        steps = compare(selection.where, selection.cache, selection.asked, found)
+    for at in steps:
+        pace.at(at.samples, at.done, at.bytes)
+    return at
 
 
 def _checked(kept: CachedSource, on_progress: OnProgress) -> int:

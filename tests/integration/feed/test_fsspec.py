@@ -14,8 +14,10 @@ from fsspec import AbstractFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
 import flowos as fo
+from flowos.feeder import CacheLimits
 from flowos.feeder._remote import open_url
 from flowos.model import FeedError, SampleError
+from flowos.operations.feed import CacheSelection, prefilled
 
 from .object_store import BadRoad, Once, WebHdfs, fed, served, tar_of
 
@@ -329,3 +331,11 @@ def test_one_file_is_no_folder() -> None:
     for url in ("walked://data/a/03.bin", "memory://data/3.bin"):
         with pytest.raises(FeedError, match=rf"^{url} is one file: give the folder that it is in$"):
             open_url(url).catalog()
+
+
+def test_all_is_in_the_cache_when_a_prefill_ends(tmp_path: Path) -> None:
+    put("memory", "/data", {"3.bin": b"x" * 5000})
+    for number in range(20):
+        selection = CacheSelection(cache=tmp_path / str(number), where="memory://data")
+        result = prefilled(selection, CacheLimits(), lambda _: None)
+        assert result.kept.cached == 1, number
