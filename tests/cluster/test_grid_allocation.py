@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from flowos.engine import cancel_sge_jobs
 from flowos.engine.launch._session import LaunchSession
-from flowos.engine.sge._allocation import SgeAllocation, allocate, cancel_sge_jobs
+from flowos.engine.sge._allocation import SgeAllocation, allocate
 from flowos.model import Ask, Pool, SliceRefused
 from tests.waiting import PATIENCE_SECONDS, comes
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Tickets(Protocol):
     """The side of the native feeder that a source sees; safe from many threads."""
 
-    def pull(self, most: int) -> list[tuple[int, int]]:
-        """(id, sample) of 1 to `most` requested samples; blocks. [] once closed."""
+    def pull(self, max_tickets: int) -> list[tuple[int, int]]:
+        """(id, sample) of 1 to `max_tickets` requested samples; blocks. [] once closed."""
 
     def push(self, id: int, data: "Buffer") -> None:
         """The whole sample. The buffer is free again afterwards."""

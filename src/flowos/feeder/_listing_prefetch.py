@@ -88,13 +88,13 @@ class ListingPrefetcher:
 
     # -- as flowos.feeder._interfaces.Tickets: a sample is the number of a piece
 
-    def pull(self, most: int) -> list[tuple[int, int]]:
+    def pull(self, max_tickets: int) -> list[tuple[int, int]]:
         with self._changed:
             self._changed.wait_for(
                 lambda: self._ended or (self._free and self._asked < len(self._pieces))
             )
             first = self._asked
-            count = 0 if self._ended else min(most, self._free, len(self._pieces) - first)
+            count = 0 if self._ended else min(max_tickets, self._free, len(self._pieces) - first)
             self._asked += count
             self._free -= count
         return [(number, number) for number in range(first, first + count)]

@@ -29,7 +29,7 @@ _PARTS = {
         "UnknownDevice UnknownImage UnknownName UnknownRecord UsageError ValueRefused WiringError "
         "WorkerLost"
     ),
-    "_extents": "Extents Place PortIncompatible bind_extents",
+    "_extents": "Extents AxisRef PortIncompatible bind_extents",
     "_facts": (
         "Blas Cache Compiler CudaDevice Facts FileSystemFacts LogicalCpu Memory Missing Mpi "
         "NumaNode Tool Tried"
@@ -188,7 +188,7 @@ if TYPE_CHECKING:
     from flowos.model._errors import UnknownName as UnknownName, UnknownRecord as UnknownRecord
     from flowos.model._extents import (
         Extents as Extents,
-        Place as Place,
+        AxisRef as AxisRef,
         PortIncompatible as PortIncompatible,
         bind_extents as bind_extents,
     )

@@ -6,10 +6,10 @@ Plain data and the standard library only: each worker is sent this file.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-Place = tuple[str, int, int | None, int]
+AxisRef = tuple[str, int, int | None, int]
 """A port's name and number, the axis of its array (None: the value itself is the extent), and how
 many axes that has."""
-Extents = tuple[tuple[str, tuple[Place, ...], tuple[Place, ...]], ...]
+Extents = tuple[tuple[str, tuple[AxisRef, ...], tuple[AxisRef, ...]], ...]
 """Each name in order of first appearance, with its places among the inputs and the outputs."""
 
 OUR_FRAMES = "__flowos_frames__"
@@ -37,7 +37,7 @@ def named_extents(inputs: Sequence[Any], outputs: Sequence[Any]) -> Extents:
     )
 
 
-def _named_axes(ports: Sequence[Any]) -> Iterator[tuple[str, Place]]:
+def _named_axes(ports: Sequence[Any]) -> Iterator[tuple[str, AxisRef]]:
     for number, port in enumerate(ports):
         shape = getattr(port.type, "shape", None) or ()
         for axis, extent in enumerate(shape):
@@ -45,7 +45,7 @@ def _named_axes(ports: Sequence[Any]) -> Iterator[tuple[str, Place]]:
                 yield extent, (port.name, number, axis, len(shape))
 
 
-def _scalars(inputs: Sequence[Any], name: str) -> list[Place]:
+def _scalars(inputs: Sequence[Any], name: str) -> list[AxisRef]:
     return [
         (name, i, None, 0)
         for i, port in enumerate(inputs)
@@ -70,13 +70,13 @@ def bind_extents(extents: Extents, values: Sequence[Any]) -> dict[str, int]:
     return sizes
 
 
-def _size(values: Sequence[Any], place: Place) -> int:
+def _size(values: Sequence[Any], place: AxisRef) -> int:
     _, number, axis, _ = place
     return int(values[number]) if axis is None else values[number].shape[axis]
 
 
 def _disagree(
-    name: str, kind: str, place: Place, size: int, first: Place, other: int, of: str = "input"
+    name: str, kind: str, place: AxisRef, size: int, first: AxisRef, other: int, of: str = "input"
 ) -> str:
     return f"{kind} {place[0]!r}: extent {name!r} is {size}, and {other} in {of} {first[0]!r}"
 
@@ -99,7 +99,7 @@ def check_results(extents: Extents, sizes: dict[str, int], result: Any) -> None:
                 raise PortIncompatible(_disagree(name, "output", place, size, *known))
 
 
-def _size_if_there(values: Sequence[Any], place: Place) -> int | None:
+def _size_if_there(values: Sequence[Any], place: AxisRef) -> int | None:
     _, number, axis, axes = place
     shape = getattr(values[number], "shape", ()) if number < len(values) else ()
     return shape[axis] if axis is not None and axes == len(shape) else None

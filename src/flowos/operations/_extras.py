@@ -22,7 +22,7 @@ WHAT = {
 }
 """What each is for; pyproject.toml says what it installs."""
 
-_REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[[\w,]*\])?\s*(?:\(?>=\s*(?P<least>[\d.]+))?")
+_REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[[\w,]*\])?\s*(?:\(?>=\s*(?P<minimum>[\d.]+))?")
 _MACHINE = re.compile(r"platform_machine\s*==\s*['\"]([^'\"]*)['\"]")
 
 
@@ -55,13 +55,13 @@ def _packages(extra: str) -> Iterator[tuple[str, str]]:
         if is_of_it and (here is None or here[1] == machine()):
             found = _REQUIREMENT.match(what)
             assert found, requirement
-            yield found["name"], found["least"] or ""
+            yield found["name"], found["minimum"] or ""
 
 
-def _lack(package: str, known: str, least: str) -> str:
+def _lack(package: str, known: str, minimum: str) -> str:
     if not known:
         return f"no {package}"
-    return f"{package} {known}, older than {least}" if _parts(known) < _parts(least) else ""
+    return f"{package} {known}, older than {minimum}" if _parts(known) < _parts(minimum) else ""
 
 
 def _parts(version: str) -> tuple[int, ...]:

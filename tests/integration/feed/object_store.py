@@ -226,9 +226,9 @@ class Once:
         self._open = len(samples)
         self._changed = threading.Condition()
 
-    def pull(self, most: int) -> list[tuple[int, int]]:
+    def pull(self, max_tickets: int) -> list[tuple[int, int]]:
         with self._changed:
-            got, self._left = self._left[:most], self._left[most:]
+            got, self._left = self._left[:max_tickets], self._left[max_tickets:]
             self._changed.wait_for(lambda: got or not self._open, 30)
             return [(1000 + sample, sample) for sample in got]
 

@@ -10,8 +10,8 @@ from pathlib import Path, PurePath
 
 import pytest
 
-from flowos.engine import RunningProcess, here
-from flowos.engine.launch._prepared import PreparedLaunch, Stdin
+from flowos.engine import PreparedLaunch, RunningProcess, here
+from flowos.engine.launch._prepared import Stdin
 from flowos.model import (
     BARE,
     Exited,

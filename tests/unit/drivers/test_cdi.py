@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from flowos.drivers._cdi import (
+from flowos.drivers import (
     CdiSpec,
-    Edits,
     device_edits,
     draws,
     every_gpu,
@@ -15,6 +14,7 @@ from flowos.drivers._cdi import (
     place_devices,
     read_cdi_spec,
 )
+from flowos.drivers._cdi import Edits
 from flowos.model import EnvironmentRefused
 
 AT = PurePath("/tmp/flowos-7/s/devices")

@@ -4,14 +4,8 @@ from pathlib import PurePath
 
 import pytest
 
-from flowos.drivers import Placed
-from flowos.drivers._inside import (
-    DEFAULT_PATH,
-    path_inside,
-    path_outside,
-    variables_inside,
-    with_devices,
-)
+from flowos.drivers import Placed, path_inside, path_outside, variables_inside, with_devices
+from flowos.drivers._inside import DEFAULT_PATH
 from flowos.model import Environment, Image, ImageConfig, Pairs
 
 BINDS = (("/home/u/project", "/inside:ro"), ("/home/u", "/home/u"), ("/data", "/data"))

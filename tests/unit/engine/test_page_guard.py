@@ -2,16 +2,8 @@
 
 import pytest
 
-from flowos.engine._page_guard import (
-    POLICY,
-    PageAnswer,
-    PageKeys,
-    PageRequest,
-    admitted,
-    headers_of,
-    plain,
-    refused,
-)
+from flowos.engine import PageAnswer, PageRequest
+from flowos.engine._page_guard import POLICY, PageKeys, admitted, headers_of, plain, refused
 
 KEYS = PageKeys(token="to-ken", session="sess_ion", cookie="flowos-1")
 COOKIE = ["other=1; flowos-1=sess_ion"]

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from flowos.feeder._samples import Samples, _Some
+from flowos.feeder import Samples
+from flowos.feeder._samples import _Some
 
 WORDS = [b"first", b"", b"the third"]
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import flowos as fo
-from flowos.feeder import CacheLimits
+from flowos.feeder import CacheLimits, Peers, asked
 from flowos.feeder._arrays import converter
 from flowos.feeder._cache_entry import cache_folder
 from flowos.feeder._decoding import chosen
-from flowos.feeder._peers import Peers, checked
+from flowos.feeder._peers import checked
 from flowos.feeder._settings import FeedSettings, sample_number
-from flowos.feeder._source_options import Record, asked
+from flowos.feeder._source_options import Record
 from flowos.model import FeedError
 
 GOOD: dict[str, Any] = {

@@ -4,8 +4,9 @@ import time
 
 import pytest
 
+from flowos.feeder import Binding, binding
 from flowos.feeder._decoding import Wait
-from flowos.feeder._stages import CONSUMER, Binding, DecodeTimes, FeedTimes, binding, bound
+from flowos.feeder._stages import CONSUMER, DecodeTimes, FeedTimes, bound
 
 NONE = {"fetch": 0.0, "decode": 0.0, "cache_write": 0.0, "hand_over": 0.0, CONSUMER: 0.0}
 

@@ -5,12 +5,12 @@ from itertools import count
 import pytest
 
 from flowos.model import Case, Design
+from flowos.operations.measure import round_seconds
 from flowos.operations.measure._time import (
     at_pace,
     kept_for_ceilings,
     longest_sample,
     once_each,
-    round_seconds,
     seconds_for,
 )
 

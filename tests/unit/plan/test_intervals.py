@@ -4,7 +4,8 @@ from random import Random
 
 import pytest
 
-from flowos.plan._intervals import Interval, interval, student_quantile, wilson
+from flowos.plan import wilson
+from flowos.plan._intervals import Interval, interval, student_quantile
 
 LEVEL = 0.9875
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from flowos.model import Advice, Answer, Case, Measurement, Trust, Verdict
-from flowos.probes import TuningGain, merged_advice
-from flowos.probes._advice import advice, undecided
+from flowos.probes import TuningGain, merged_advice, undecided
+from flowos.probes._advice import advice
 
 BEST = Case(
     "stream",

@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from flowos.model import Case, Measurement, Sample
-from flowos.probes import Headline, tuning_gain
-from flowos.probes._headlines import best_of, headlines_of
+from flowos.probes import Headline, headlines_of, tuning_gain
+from flowos.probes._headlines import best_of
 from flowos.probes._tables import PROBES
 
 

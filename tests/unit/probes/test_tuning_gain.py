@@ -6,7 +6,8 @@ import pytest
 
 from flowos.model import Answer, Case, MachineState, Sample
 from flowos.plan import compare
-from flowos.probes._tuning_gain import TuningGain, _alike, in_words, tuning_gain
+from flowos.probes import TuningGain, in_words, tuning_gain
+from flowos.probes._tuning_gain import _alike
 
 AXES = ("compiler", "flags", "stores")
 

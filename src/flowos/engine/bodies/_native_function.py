@@ -12,10 +12,10 @@ from flowos.engine.bodies._kept import CompileFailed
 from flowos.engine.bodies._prepared import BodyError, PreparedBody
 from flowos.model import (
     Array,
+    AxisRef,
     EngineMissing,
     Floating,
     NativePorts,
-    Place,
     PortIncompatible,
     PortSpec,
     SourceCode,
@@ -91,7 +91,7 @@ def _kind(port: PortSpec) -> str:
     return "i"
 
 
-def _extent(place: Place) -> _Extent:
+def _extent(place: AxisRef) -> _Extent:
     _, number, axis, _ = place
     return number, -1 if axis is None else axis
 

@@ -134,7 +134,7 @@ class Executor(Completion):
     ) -> FlowRun | None:
         """Begin a run; None once the executor has ended.
 
-        Raises SliceRefused in a function that a measurement calls, which has the node for itself.
+        Raises SliceRefused if a function calls it that a measurement runs, alone on the node.
         """
         _refuse_in_on_progress()
         run = made(self.schedule, values)

@@ -16,7 +16,7 @@ def check_bootable(launch: Launch, launcher: str, session: LaunchSession) -> Non
 
 
 def refuse_ranks(env: Environment) -> None:
-    """Raises LaunchFailed of this environment, as it boots a machine of its own."""
+    """Raises LaunchFailed for this environment, as it boots a machine of its own."""
     raise LaunchFailed(
         f"ranks of a gang: {env.label} boots a machine of its own; use another runtime for them"
     )

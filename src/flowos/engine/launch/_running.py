@@ -288,7 +288,7 @@ class RunningProcess:
         elif by_force:
             self._finish_by_force(until)
         else:
-            self._settle(self._judge(said))
+            self._settle(self._outcome_of(said))
 
     def _is_watched(self) -> bool:
         """A runtime that was stopped may be gone before its monitor, which tidies up."""
@@ -302,9 +302,9 @@ class RunningProcess:
         if patient and is_named(self.folder):
             self._at(_TICK_SECONDS, partial(self._finish_by_force, until))
             return
-        self._settle(self._judge(answers_in(self.folder, elsewhere=self.folders.elsewhere)))
+        self._settle(self._outcome_of(answers_in(self.folder, elsewhere=self.folders.elsewhere)))
 
-    def _judge(self, said: Answers) -> Outcome:
+    def _outcome_of(self, said: Answers) -> Outcome:
         for fd in list(self._open):
             while self._read(fd):
                 pass

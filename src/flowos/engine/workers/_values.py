@@ -196,7 +196,7 @@ class Parcel:
         """What stands for the value in the message: itself if plain or short, else (body, spans).
 
         A span is (start, end) in the message's memory file; an empty body is in the first one.
-        Raises TooLarge, and what pickle does; the parcel is as it was then.
+        Raises TooLarge if it does not fit, and what pickle raises; the parcel stays as it was.
         """
         kind = type(value)
         if kind in PLAIN or (kind in SHORT and len(cast(bytes, value)) < SHORT_BYTES):

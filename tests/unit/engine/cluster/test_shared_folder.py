@@ -8,13 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from flowos.engine.cluster._shared_folder import (
-    base_of,
-    check_shared_folder,
-    made,
-    remove_if_empty,
-    shown,
-)
+from flowos.engine import check_shared_folder
+from flowos.engine.cluster._shared_folder import base_of, made, remove_if_empty, shown
 from flowos.engine.launch._run_folders import RunFolders
 from flowos.model import Pool, SliceRefused
 
