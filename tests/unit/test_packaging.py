@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -94,6 +96,22 @@ def test_the_package_of_spack_calls_directives_as_spack_has_them() -> None:
         kinds = {types} if isinstance(types, str) else {*types}
         assert kinds <= {"build", "link", "run", "test"}
         assert re.fullmatch(r"[+~][a-z]+", said.get("when", "+x"))
+
+
+STYLE = (
+    ("black", "--check", "--line-length=99"),
+    ("isort", "--check", "--profile=black", "--line-length=99"),
+    ("flake8", "--max-line-length=99", "--extend-ignore=F403,F405"),
+)
+"""What `spack style` runs. The ignored ones: it lets packages import all of `spack.package`."""
+
+
+@pytest.mark.parametrize("words", STYLE, ids=lambda words: words[0])
+def test_the_package_of_spack_has_its_style(words: tuple[str, ...]) -> None:
+    package = HERE / "packaging/spack/py_flowos_hpc/package.py"
+    argv = (sys.executable, "-m", *words, str(package))
+    done = subprocess.run(argv, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_package_of_spack_does() -> None:

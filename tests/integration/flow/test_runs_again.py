@@ -1,9 +1,11 @@
 """Tasks whose results are kept and which run again: a slice says for which reason."""
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -234,3 +236,89 @@ def test_parts_that_were_lost_leave_the_general_words(sweep: Sweep, tmp_path: Pa
         "task 'simulate' runs again: its code, what that names, Python or the image changed; 5 "
         f"results of before are in journal {tmp_path}/kept"
     ]
+
+
+def test_parts_that_were_damaged_are_written_anew(sweep: Sweep, tmp_path: Path) -> None:
+    sweep()
+    files = sorted((tmp_path / "kept/tasks").iterdir())
+    whole = [file.read_bytes() for file in files]
+    for content in (b"", whole[0][:40]):
+        for file in files:
+            file.write_bytes(content)
+        assert sweep() == notes(taken(10))
+        assert [file.read_bytes() for file in files] == whole
+
+
+def test_a_journal_whose_parts_an_older_flowos_kept_opens(sweep: Sweep, tmp_path: Path) -> None:
+    sweep()
+    (tmp_path / "kept/tasks/README").touch()
+    for file in (tmp_path / "kept/tasks").iterdir():
+        file.write_text('{"format": 1, "parts": {"code": ["0123456789abcdef", ""]}}')
+    (general,), _ = sweep(weight=3)
+    assert "its code, what that names, Python or the image changed" in general
+    assert "WEIGHT in scaled (now 4, before 3) changed" in sweep(weight=4)[0][0]
+    shutil.rmtree(tmp_path / "kept/tasks")
+    assert sweep() == notes(taken(10))
+
+
+def test_the_newest_of_the_values_before_is_named(sweep: Sweep) -> None:
+    for weight in (1, 2, 3):
+        sweep(0, 1, weight=weight)
+    assert "WEIGHT in scaled (now 4, before 3) changed" in sweep(0, 1, weight=4)[0][0]
+
+
+def notes_of_both(tmp_path: Path, *flows: fo.Flow) -> tuple[str, ...]:
+    """What the last of these says, whose results are in one journal."""
+    said: tuple[str, ...] = ()
+    for flow in flows:
+        with fo.slice(flow, workers="thread", journal=tmp_path / "kept") as s:
+            s.run(1)
+            said = s.notes
+    return said
+
+
+def test_an_output_of_another_type_is_not_said_to_be_one_that_is_used(tmp_path: Path) -> None:
+    def plus(x: int) -> Any:
+        return x + 1.0
+
+    def flow(type_: type) -> fo.Flow:
+        plus.__annotations__["return"] = type_
+        task: fo.Task = fo.task(plus)
+        return fo.flow_output(task(fo.flow_input("x", int)))
+
+    (said,) = notes_of_both(tmp_path, flow(object), flow(float))
+    assert said.startswith("task 'plus' runs again: its outputs changed;")
+
+
+def test_an_output_that_is_used_now_is_said(tmp_path: Path) -> None:
+    @fo.task
+    def two(x: int) -> tuple[int, int]:
+        return x, x
+
+    a, b = two(fo.flow_input("x", int))
+    (said,) = notes_of_both(tmp_path, fo.flow_output(a), fo.flow_output(a, b))
+    assert said.startswith("task 'two' runs again: which of its outputs are used changed;")
+
+
+class GivesItselfOnce:
+    """Has a digest for as long as its code is not asked for part by part."""
+
+    asked = 0
+
+    def __reduce__(self) -> tuple[object, ...]:
+        type(self).asked += 1
+        if self.asked > 1:
+            raise OSError("not again")
+        return GivesItselfOnce, ()
+
+    def __call__(self, x: int) -> int:
+        return x
+
+
+def test_a_slice_opens_where_the_parts_of_a_code_cannot_be_told(tmp_path: Path) -> None:
+    fun: Any = GivesItselfOnce()
+    fun.__name__ = "once"
+    task: Any = fo.task(fun)
+    flow = fo.flow_output(task(fo.flow_input("x", int)))
+    assert notes_of_both(tmp_path, flow) == ()
+    assert not (tmp_path / "kept/tasks").exists()

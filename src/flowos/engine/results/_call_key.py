@@ -28,7 +28,7 @@ from platform import python_version
 from flowos.engine.flow._inside import Surroundings
 from flowos.engine.results._code_digest import Reads
 from flowos.engine.results._file_digest import digest_if_there, file_digest
-from flowos.engine.results._key_parts import KeyPart, PartDigester, part_of
+from flowos.engine.results._key_parts import KeyParts, code_parts, part_of
 from flowos.engine.results._record import CODE_BYTES
 from flowos.engine.results._value_digest import Digester, NoDigest
 from flowos.model import (
@@ -95,20 +95,25 @@ class CallKey:
         base.items(b"returns", _returned(self._stage, self.step))
         return base, _Watch(code.reads, code.stores, files, digests)
 
-    def parts(self) -> dict[str, KeyPart]:
-        """What its code is made of, by name."""
+    def parts(self) -> KeyParts:
+        """What its code is made of; nothing where that is not known: no result depends on it."""
         task, (environment, files) = self.step.task, self._asked
+        outputs, used = _returned(self._stage, self.step)
         plain = {
             **environment,
-            "which of its outputs are used": _returned(self._stage, self.step),
+            "its outputs": outputs,
+            "which of its outputs are used": used,
             "its version": task.cache if isinstance(task.cache, str) else "",
             **_command_parts(self.step, files),
         }
-        found = {name: part_of(value) for name, value in plain.items()}
-        if isinstance(task.body, Python):
-            code = PartDigester(lenient=isinstance(task.cache, str))
-            code.add(task.body.fun)
-            found |= {"Python": part_of(environment["Python"], python_version()), **code.parts}
+        shown = {"Python": python_version()}
+        try:
+            found = {name: part_of(each, shown.get(name, "")) for name, each in plain.items()}
+            if isinstance(task.body, Python):
+                funs = [body.fun for body in _bodies(task.body) if isinstance(body, Python)]
+                found |= code_parts(funs)
+        except (NoDigest, OSError, RecursionError):
+            return {}
         return found
 
     def _anew(self) -> None:
@@ -173,8 +178,7 @@ class _Watch:
 def _environment(around: Surroundings, step: Step) -> dict[str, object]:
     """By what each is called; keys have the values, in this order."""
     env, node, body = around.env, around.node, step.task.body
-    bodies = getattr(getattr(body, "fun", None), "bodies", (body,))  # of a task that has several
-    engines = set(map(engine_of, bodies))
+    engines = set(map(engine_of, _bodies(body)))
     python = () if "command" in engines else (sys.implementation.name, *sys.version_info)
     found: dict[str, object] = {
         "the image": env.image.digest if env.image else "bare",
@@ -186,6 +190,12 @@ def _environment(around: Surroundings, step: Step) -> dict[str, object]:
         found["the node's processor"] = target
     for program in (_PROGRAMS[engine] for engine in sorted(engines & _PROGRAMS.keys())):
         found[f"the program {program}"] = _program_digests(around, program)
+    return found
+
+
+def _bodies(body: object) -> Sequence[object]:
+    """Those of a task that has several; else itself."""
+    found: Sequence[object] = getattr(getattr(body, "fun", None), "bodies", (body,))
     return found
 
 

@@ -4,13 +4,13 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
+from pathlib import Path
 from typing import NamedTuple
 
 from flowos.engine.results._journal import Journal
 from flowos.engine.results._key_parts import (
     KeyParts,
     changes,
-    codes_with_parts,
     keep_parts,
     kept_parts,
 )
@@ -83,34 +83,33 @@ class RunsAgain:
     ) -> tuple[str, ...]:
         """Each code of each task once: a flow may have many calls of it."""
         here = {(task.label, task.code): task for task in tasks}
-        parts = _PartsOfCodes(journal, here.values())
+        kept = cache(partial(kept_parts, journal.path))
+        codes = {task.code: task for task in here.values()}
+        own = {code: _own_parts(journal.path, task) for code, task in codes.items()}
         found: defaultdict[str, Counter[str]] = defaultdict(Counter)
         known = journal.codes()
-        self._known = {code for kept in known.values() for code in kept}
-        used = {code for _, code in here}
+        self._known = {code for codes in known.values() for code in codes}
         for label, code in here:
-            before = {c: n for c, n in known.get(label, {}).items() if c not in used}
+            before = {c: n for c, n in known.get(label, {}).items() if c not in own}
             if before and code not in self._known:
-                found[parts.why(code, before) or any_of][label] += sum(before.values())
+                why = _why(own[code], map(kept, [*before][: -_MAX_COMPARED - 1 : -1]))
+                found[why or any_of][label] += sum(before.values())
         return tuple(_note(why, labels, journal.name) for why, labels in found.items())
 
 
-class _PartsOfCodes:
-    """Those of a slice's tasks, which are kept in its journal, and of earlier ones there."""
+def _own_parts(journal: Path, task: KeptTask) -> KeyParts:
+    """As they are kept in the journal; those of a new code are kept now."""
+    parts = kept_parts(journal, task.code)
+    if not parts and (parts := task.parts()):
+        keep_parts(journal, task.code, parts)
+    return parts
 
-    def __init__(self, journal: Journal, tasks: Iterable[KeptTask]) -> None:
-        self._kept = cache(partial(kept_parts, journal.path))
-        there = codes_with_parts(journal.path)
-        for code, task in {task.code: task for task in tasks}.items():
-            if code not in there:
-                keep_parts(journal.path, code, task.parts())
 
-    def why(self, code: bytes, before: Iterable[bytes]) -> str:
-        """What changed since the code that is the most alike, of the last ones; "" if that is not
-        known."""
-        parts, known = self._kept(code), [self._kept(each) for each in [*before][-_MAX_COMPARED:]]
-        found = [changes(old, parts) for old in known if old and parts]
-        return _listed(min(found, key=len)) if found else ""
+def _why(own: KeyParts, newest_first: Iterable[KeyParts]) -> str:
+    """What changed since the code that is the most alike, and of equals since the newest; "" if
+    that is not known."""
+    found = [changes(before, own) for before in newest_first]
+    return _listed(min(filter(None, found), key=len, default=()))
 
 
 def _note(why: str, labels: Mapping[str, int], place: str) -> str:
@@ -123,5 +122,5 @@ def _note(why: str, labels: Mapping[str, int], place: str) -> str:
 def _listed(words: tuple[str, ...]) -> str:
     if len(words) > _NAMED + 1:
         words = (*words[:_NAMED], f"{len(words) - _NAMED} more")
-    *most, last = words
+    *most, last = words or ("",)
     return f"{', '.join(most)} and {last}" if most else last

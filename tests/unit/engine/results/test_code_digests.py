@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from flowos.engine.results._value_digest import Digester, NoDigest
+from flowos.engine import NoDigest
+from flowos.engine.results._value_digest import Digester
 
 BASE = """
 import functools

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from flowos.engine import NoDigest, copy_file, file_digest
-from flowos.engine.results._journal import HEADER, INLINE_BYTES, Journal, newest
-from flowos.engine.results._record import KeptResult, frame_of
+from flowos.engine import Journal, KeptResult, NoDigest, copy_file, file_digest
+from flowos.engine.results._journal import HEADER, INLINE_BYTES, newest
+from flowos.engine.results._record import frame_of
 from flowos.model import SliceRefused
 
 

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from flowos.engine.results._value_digest import Digester, NoDigest
+from flowos.engine import NoDigest
+from flowos.engine.results._value_digest import Digester
 
 
 def digest(value: object) -> str:
