@@ -1,6 +1,7 @@
 """The tutorials and how-to pages that need no cluster and no image, block by block."""
 
 import re
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -14,22 +15,34 @@ ON_A_CLUSTER = ("try-slurm",)
 """Run by tests/cluster/test_tutorial.py."""
 SHORTER = {
     "measure": {
-        "--minutes 0.3": "--minutes 0.05",
-        "measure -- sort": "measure --minutes 0.05 -- sort",
-        "compare --command": "compare --minutes 0.05 --command",
+        "--minutes 0.3": "--minutes {}",
+        "measure -- sort": "measure --minutes {} -- sort",
+        "compare --command": "compare --minutes {} --command",
     },
-    "paper": {"--minutes 0.4": "--minutes 0.2"},
+    "paper": {"--minutes 0.4": "--minutes {}"},
 }
-"""Less time than the pages give: what is shown is the same."""
+MINUTES = {"measure": (0.05, 1), "paper": (0.2, 2)}
+"""Less time than the pages give, and on a busy machine, where that does not do, more: what is shown
+is the same."""
 
 
 @pytest.mark.parametrize("name", ["feed", "flows", "measure", "paper", "solve"])
 def test_a_tutorial_is_as_it_says(name: str, tmp_path: Path) -> None:
-    kept = {"XDG_DATA_HOME": str(tmp_path / "data")}  # `last` is of this test
-    tutorial = DOCS / f"tutorials/{name}.md"
-    assert run_page(tutorial, tmp_path, variables=kept, instead=SHORTER.get(name, {})) >= 3
+    tries = MINUTES.get(name, (0,))
+    for minutes in tries:
+        folder = tmp_path / str(minutes)
+        folder.mkdir()
+        instead = {old: new.format(minutes) for old, new in SHORTER.get(name, {}).items()}
+        with suppress(AssertionError) if minutes != tries[-1] else nullcontext():
+            run_tutorial(name, folder, instead)
+            break
+
+
+def run_tutorial(name: str, folder: Path, instead: dict[str, str]) -> None:
+    kept = {"XDG_DATA_HOME": str(folder / "data")}  # `last` is of this test
+    assert run_page(DOCS / f"tutorials/{name}.md", folder, variables=kept, instead=instead) >= 3
     for page in OF_A_RUN if name == "measure" else ():
-        assert run_page(DOCS / f"howto/{page}.md", tmp_path, variables=kept) >= 1
+        assert run_page(DOCS / f"howto/{page}.md", folder, variables=kept) >= 1
 
 
 def test_how_to_pages_are_as_they_say_one_after_the_other(tmp_path: Path) -> None:

@@ -86,6 +86,10 @@ BAD: dict[str, tuple[bytes, str]] = {
     "a zero byte": (recorded(path="p\0q"), r"entry 'p\\x00q' has a zero byte"),
     "no size": (recorded(size="aaaa"), "entry 'member' has no size: 'aaaa'"),
     "a size below zero": (recorded(size="-5"), "'member' has no size: '-5'|truncated"),
+    "a size below zero after a member": (
+        tar([("first", b"")])[:512] + recorded(size="-5"),
+        "'member' has no size: '-5'|truncated",
+    ),
     "no time": (recorded(mtime="nan"), "entry 'member' has no time: nan"),
     "a time without end": (recorded(mtime="inf"), "entry 'member' has no time: inf"),
     "a chain of long names": (with_long_names(3000), "it is no tar, damaged or truncated"),

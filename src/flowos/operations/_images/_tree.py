@@ -64,16 +64,17 @@ def read_tar(file: Path, offset: int, size: int, spare: Path) -> list[TreeEntry]
 
     spare: an empty folder, for sparse files. Raises ValueError if the tar is damaged.
     """
-    entries = []
+    entries, end = [], 0
     with file.open("rb") as raw:
         window = Window(raw, offset, size)
         try:
             with tarfile.open(fileobj=window, mode="r:") as archive:
                 for member in archive:
+                    end = archive.offset  # a header that tarfile cannot read is an end to it, too
                     entry = _entry(archive, member, str(file), offset, spare)
                     if entry:
                         entries.append(entry)
-                _check_end(window, archive.offset, size)
+                _check_end(window, end, size)
         except (tarfile.TarError, OverflowError, RecursionError) as error:
             raise ValueError(f"it is damaged or truncated ({error})") from error
     return entries
