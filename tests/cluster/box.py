@@ -121,7 +121,14 @@ class Box:
     def variables(self) -> dict[str, str]:
         """Of commands that are to find it."""
         path = os.pathsep.join((str(Path(which("srun")).parent), os.environ["PATH"]))
-        return {"SLURM_CONF": str(self.folder / "slurm.conf"), "PATH": path}
+        return {"SLURM_CONF": str(self.folder / "slurm.conf"), "PATH": path, **self._of_ranks}
+
+    @property
+    def _of_ranks(self) -> dict[str, str]:
+        """Open MPI 4.1's shared memory crashes and hangs where several jobs are on one machine
+        (open-mpi/ompi#7642), as those of the boxes of several tests are."""
+        through = {} if self.apart else {"OMPI_MCA_btl_tcp_if_include": "lo"}
+        return {"OMPI_MCA_btl": "self,tcp", **through}
 
     @property
     def _of_daemons(self) -> dict[str, str]:

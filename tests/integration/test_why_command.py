@@ -73,7 +73,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
 
 def tasks(flowos: Flowos, name: str) -> list[tuple[str, str, str, int]]:
     """None as long as no task of this name runs or waits."""
-    said = flowos("why", name, "--json", codes=(0, 1)).stdout
+    said = flowos("why", name, "--json", codes=(0, 2)).stdout
     answers = json.loads(said) if said else []
     return [(t["task"], t["state"], t["why"], t["number"]) for a in answers for t in a["tasks"]]
 
