@@ -12,7 +12,6 @@ from flowos.model import BARE, Environment, FlowosError, Image, Launch, MeasureE
 from flowos.operations._facts import facts
 from flowos.operations.measure._binary_cache import BinaryCache
 from flowos.operations.measure._environments import PreparedEnvironment, bare_on
-from flowos.operations.measure._own_binary import own_binary
 from flowos.probes import Build, _build, best_compiler, built_by
 
 SOURCES = {
@@ -25,6 +24,10 @@ SOURCES = {
 }
 
 
+def cache_in(folder: Path) -> BinaryCache:
+    return BinaryCache(bare_on(here(), facts(), folder, folder))
+
+
 def test_it_says_which_of_them_is_built_now(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -33,23 +36,9 @@ def test_it_says_which_of_them_is_built_now(
     assert compiler is not None
     build = built_by("nothing.c", compiler, ("-O0",))
     told: list[Progress] = []
-    cache = BinaryCache(tmp_path)
+    cache = cache_in(tmp_path)
     cache.build_ahead((build, replace(build, flags=("-O1",))), told.append)
     assert [each.doing for each in told] == ["building 1 of 2: nothing", "building 2 of 2: nothing"]
-
-
-def test_what_could_not_be_compiled_is_not_tried_again(tmp_path: Path) -> None:
-    """Of many cases each needs the program of the solver, which takes minutes."""
-    cache, tries = BinaryCache(tmp_path), []
-
-    def fail() -> None:
-        tries.append("once")
-        raise MeasureError("solve_mpi.cpp cannot be compiled")
-
-    for _ in range(3):
-        with pytest.raises(MeasureError, match="cannot be compiled"):
-            cache.try_once("solve_mpi", fail)
-    assert tries == ["once"]
 
 
 class Compilers:
@@ -120,7 +109,7 @@ def test_what_uses_no_mpi_is_compiled_once_for_all_of_them(
     tmp_path: Path, programs: tuple[Build, Build], compilers: Compilers
 ) -> None:
     told: list[Progress] = []
-    cache = BinaryCache(tmp_path)
+    cache = cache_in(tmp_path)
     cache.build_ahead(programs, told.append)
     assert [printed(cache.built(build)) for build in programs] == ["42 of one", "42 of two"]
     assert compilers.called() == ALL_CALLS
@@ -131,10 +120,10 @@ def test_a_program_that_is_asked_for_later_finds_the_objects_in_the_cache(
     tmp_path: Path, programs: tuple[Build, Build], compilers: Compilers, sources: Path
 ) -> None:
     for build in programs:
-        BinaryCache(tmp_path).built(build)
+        cache_in(tmp_path).built(build)
     assert compilers.called() == ALL_CALLS
     (sources / "lib/more.c").write_text("int more(void) { return 3; }\n")
-    assert printed(BinaryCache(tmp_path).built(programs[0])) == "43 of one"
+    assert printed(cache_in(tmp_path).built(programs[0])) == "43 of one"
     again = ["one-cc links", "plaincc more.c"]
     assert compilers.called() == sorted([*ALL_CALLS, *again])
 
@@ -143,7 +132,7 @@ def test_a_source_that_does_not_compile_is_one_message_and_tried_once_for_each_p
     tmp_path: Path, programs: tuple[Build, Build], compilers: Compilers, sources: Path
 ) -> None:
     (sources / "lib/more.c").write_text("int more(void) { return }\n")
-    cache = BinaryCache(tmp_path)
+    cache = cache_in(tmp_path)
     for build in programs:
         for _ in range(2):
             with pytest.raises(FlowosError, match=r"^task 'build main-\w+: lib/more.c': ") as said:
@@ -183,11 +172,10 @@ def test_on_another_node_and_in_an_image_sources_are_compiled_there_and_shared_t
     place: PreparedEnvironment,
     programs: tuple[Build, Build],
     compilers: Compilers,
-    tmp_path: Path,
 ) -> None:
-    cache = BinaryCache(tmp_path)
+    cache = BinaryCache(place)
     for _ in range(2):
-        made = [own_binary(place, build, cache) for build in programs]
+        made = [cache.built_in(place, build) for build in programs]
     assert [printed(binary) for binary in made] == ["42 of one", "42 of two"]
     assert {binary.parent for binary in made} == {place.folder}
     assert compilers.called() == ALL_CALLS
@@ -198,11 +186,10 @@ def test_there_a_source_that_does_not_compile_is_one_message_too(
     programs: tuple[Build, Build],
     compilers: Compilers,
     sources: Path,
-    tmp_path: Path,
 ) -> None:
     (sources / "mpi/main.c").write_text("#error no main\n")
-    cache, says = BinaryCache(tmp_path), "^bare: mpi/main.c cannot be compiled: .*#error no main"
+    cache, says = BinaryCache(place), "^bare: mpi/main.c cannot be compiled: .*#error no main"
     for _ in range(2):
         with pytest.raises(MeasureError, match=says):
-            own_binary(place, programs[0], cache)
+            cache.built_in(place, programs[0])
     assert compilers.called().count("one-cc main.c") == 1

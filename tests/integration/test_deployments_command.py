@@ -29,7 +29,13 @@ def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("--deployments", "2"), OF_A_POOL),
         (("--between", "2"), OF_A_POOL),
         (("--nodes", "2"), OF_A_POOL),
-        (("--pool", "two", "--env", "x"), "--env: not with --pool, which measures between nodes"),
+        (("--pool", "two", "--matrix", "x.mtx"), "--matrix: not with --pool, whose nodes may not"),
+        (("--pool", "two", "--between", "9"), "--between: of several deployments: add --deploym"),
+        (
+            ("--pool", "two", "--env", "bare", "--env", "bare", "--only", "startup"),
+            "probe 'startup' does not measure between nodes in several environments; mpi, metadata",
+        ),
+        (("--pool", "two", "--env", "x"), "no image is called 'x'"),
         (("--pool", "tow", "--dry-run"), "no pool 'tow' in"),
         (("--pool", "two", "--between", "-1"), "--between -1.0: give seconds, from 0 to below 1e6"),
         (
@@ -38,7 +44,7 @@ def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (("--pool", "tow"), "no pool 'tow' in"),
         (("--pool", "two", "--deployments", "0"), "0: expected a whole number"),
-        (("--pool", "two", "--nodes", "1"), "--nodes 1: what is measured between nodes needs two"),
+        (("--pool", "two", "--nodes", "0"), "0: expected a whole number"),
         (("--pool", "two"), "2 nodes asked for"),
         (("--pool", "two", "--nodes", "3"), "3 nodes asked for"),
     ],
@@ -59,6 +65,10 @@ def test_a_dry_run_holds_no_node(tmp_path: Path) -> None:
     assert done.stderr.endswith(
         "no node is held for this: they are taken to be like this machine\n"
     )
+    both = ("--env", "bare", "--env", "bare", "--only", "metadata")
+    several = measure("--pool", "two", *both, "--quick", "--dry-run")
+    assert "metadata env=bare#2 " in several.stdout
+    assert " -n 4 metadata-" in several.stdout, "two processes on each node"
     suite = measure("--suite", "abci", "--only", "11", "--pool", "two", "--dry-run", "--json")
     (step,) = json.loads(suite.stdout)["steps"]
     assert "clients=2" in "".join(step["cases"])
@@ -69,9 +79,8 @@ def test_a_dry_run_holds_no_node(tmp_path: Path) -> None:
     ("nodes", "words", "complaint"),
     [
         (2, (), "the baseline is between 2 nodes: give --pool NAME"),
-        (2, ("--pool", "two", "--nodes", "3"), "--nodes 3: the baseline is between 2"),
+        (2, ("--pool", "two", "--nodes", "3"), "--nodes 3: the baseline is of 2"),
         (2, ("--pool", "two", "--deployments", "2"), "--deployments and --between: not with --che"),
-        (1, ("--pool", "two"), "the baseline is of one machine: leave out --pool"),
     ],
 )
 def test_a_baseline_is_checked_between_as_many_nodes(
@@ -83,9 +92,10 @@ def test_a_baseline_is_checked_between_as_many_nodes(
     assert done.stderr.count("\n") == 1
 
 
-def test_nodes_of_a_pool_are_checked_against_a_baseline() -> None:
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_nodes_of_a_pool_are_checked_against_a_baseline(nodes: int) -> None:
     Path("flowos.toml").write_text('[pools.two]\nkind = "fake"\nnodes = 2\n')
-    write_baseline(2)
+    write_baseline(nodes)
     words = ("--check", "b.json", "--pool", "two", "--minutes", "0.2", "--scratch", ".")
     done = subprocess.run(
         (FLOWOS, "measure", *words, "--json"), capture_output=True, text=True, timeout=300
@@ -100,6 +110,7 @@ def test_nodes_of_a_pool_are_checked_against_a_baseline() -> None:
 DEPLOYED = ("--pool", "two", "--nodes", "2", "--only", "mpi", "--quick", "--scratch", ".")
 
 
+@pytest.mark.parametrize("words", [(), ("--deployments", "1")])
 @pytest.mark.parametrize(
     ("step", "why"),
     [
@@ -107,12 +118,15 @@ DEPLOYED = ("--pool", "two", "--nodes", "2", "--only", "mpi", "--quick", "--scra
         ("end after 4", "its slice ended after 4 s"),
     ],
 )
-def test_nodes_that_are_lost_end_their_deployment_and_it_is_said(step: str, why: str) -> None:
+def test_nodes_that_are_lost_end_their_deployment_and_it_is_said(
+    step: str, why: str, words: tuple[str, ...]
+) -> None:
     Path("flowos.toml").write_text(f'[pools.two]\nkind = "fake"\nnodes = 2\nscript = ["{step}"]\n')
-    done = measure(*DEPLOYED, "--minutes", "2", "--json", code=1)
-    said = f"deployment 1 of 1: {why}; what was measured until then is kept"
-    assert said in done.stderr.splitlines()
-    (run,) = json.loads(done.stdout)["runs"]
+    done = measure(*DEPLOYED, *words, "--minutes", "2", "--json", code=1)
+    place = "deployment 1 of 1" if words else "flowos measure"
+    assert f"{place}: {why}; what was measured until then is kept" in done.stderr.splitlines()
+    found = json.loads(done.stdout)
+    (run,) = found["runs"] if words else [found["report"]["run"]]
     assert run["ended_early"] == why
 
 
@@ -129,8 +143,10 @@ def test_a_deployment_that_is_refused_hides_none_before_it() -> None:
 def test_where_nothing_is_measured_the_reason_is_said() -> None:
     Path("flowos.toml").write_text('[pools.two]\nkind = "fake"\nnodes = 2\n')
     words = [word if word != "mpi" else "solve" for word in DEPLOYED]
-    done = measure(*words, "--minutes", "0.001", code=1)
+    done = measure(*words, "--deployments", "1", "--minutes", "0.001", code=1)
     assert "solve was not measured: " in done.stderr.splitlines()[-1]
+    alone = measure(*words, "--minutes", "0.001", code=1)
+    assert "the time was out before its turn" in alone.stdout
 
 
 def write_baseline(nodes: int) -> None:

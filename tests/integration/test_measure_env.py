@@ -85,7 +85,7 @@ def test_environments_that_are_named_alike_get_labels_of_their_own() -> None:
 
 
 def test_a_bundled_program_takes_its_libraries_from_its_bundle_only(tmp_path: Path) -> None:
-    made = bundle(Path(sys.executable).resolve(), tmp_path / "python")
+    made = bundle(here(), Path(sys.executable).resolve(), tmp_path / "python")
     names = {file.name for file in made.folder.iterdir()}
     assert {"ld.so", "libc.so.6"} <= names
     look = "print(*sorted({w.split()[-1] for w in open('/proc/self/maps') if '.so' in w}))"
@@ -100,7 +100,7 @@ def test_what_a_program_opens_later_lies_in_its_bundle_too(tmp_path: Path) -> No
     source, library = tmp_path / "x.c", tmp_path / "libx.so"
     source.write_text("int x(void) { return 42; }")
     subprocess.run(["gcc", "-shared", "-fPIC", source, "-o", library, "-lm"], check=True)
-    made = bundle(Path("/bin/true").resolve(), tmp_path / "bundle", [library])
+    made = bundle(here(), Path("/bin/true").resolve(), tmp_path / "bundle", [library])
     assert made.holds(library).read_bytes() == library.read_bytes()
 
 
@@ -109,7 +109,7 @@ def test_a_static_program_is_bundled_alone(tmp_path: Path) -> None:
     source.write_text("int main(void) { return 7; }")
     subprocess.run(["gcc", "-static", source, "-o", program], check=True)
     assert loader_of(program) is None
-    made = bundle(program, tmp_path / "bundle")
+    made = bundle(here(), program, tmp_path / "bundle")
     assert made.words == (str(made.folder / "x"),)
     assert here().run(Launch(argv=made.words)).end.code == 7  # type: ignore[union-attr]
 
@@ -118,7 +118,7 @@ def test_what_is_no_program_or_lacks_a_library_is_refused(tmp_path: Path) -> Non
     script = tmp_path / "script"
     script.write_text("#!/bin/sh\n")
     with pytest.raises(MeasureError, match="no 64-bit ELF program"):
-        bundle(script, tmp_path / "a")
+        bundle(here(), script, tmp_path / "a")
     source, library, program = (tmp_path / name for name in ("x.c", "libx.so", "x"))
     source.write_text("int x(void) { return 0; }\nint main(void) { return x(); }")
     subprocess.run(["gcc", "-shared", "-fPIC", source, "-o", library], check=True)
@@ -127,7 +127,7 @@ def test_what_is_no_program_or_lacks_a_library_is_refused(tmp_path: Path) -> Non
     )
     library.unlink()
     with pytest.raises(MeasureError, match=r"libx\.so"):
-        bundle(program, tmp_path / "b")
+        bundle(here(), program, tmp_path / "b")
 
 
 def test_a_listing_of_libraries_is_read() -> None:

@@ -39,8 +39,6 @@ def baseline_to_check(args: argparse.Namespace) -> "Baseline":
         raise UsageError(f"--scratch {args.scratch}: the baseline is of {str(own)!r:.80}")
     if args.pool is None and found.nodes > 1:
         raise UsageError(f"the baseline is between {found.nodes} nodes: give --pool NAME")
-    if args.pool is not None and found.nodes == 1:
-        raise UsageError("the baseline is of one machine: leave out --pool")
     return found
 
 

@@ -1,4 +1,4 @@
-"""`flowos measure --pool`: between nodes of a pool, once or in several deployments."""
+"""`flowos measure --pool`: on nodes of a pool, once or in several deployments."""
 
 import argparse
 import sys
@@ -22,8 +22,8 @@ def add_pool(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--pool",
         metavar="NAME",
-        help="between nodes of this pool of flowos.toml, in place of this machine; with --suite on"
-        " the first of them what is not measured between nodes",
+        help="on nodes of this pool of flowos.toml, in place of this machine: with --nodes 1 what"
+        " is measured here, else what is measured between nodes; with --suite both",
     )
     command.add_argument(
         "--nodes",
@@ -36,14 +36,15 @@ def add_pool(command: argparse.ArgumentParser) -> None:
         "--deployments",
         type=positive,
         metavar="N",
-        help="hold nodes of the pool N times, and compare (default 1)",
+        help="hold nodes of the pool N times, and compare what was measured each time",
     )
     command.add_argument(
         "--between",
         type=number,
         default=0.0,
         metavar="SECONDS",
-        help="leave the nodes alone for so long after each deployment, so that a cloud's are ended",
+        help="with --deployments: leave the nodes alone for so long after each, so that a cloud's"
+        " are ended",
     )
 
 
@@ -53,20 +54,21 @@ def check_pool(args: argparse.Namespace) -> None:
         if args.deployments is not None or args.nodes is not None or args.between:
             raise UsageError("--deployments, --nodes and --between are of a pool: give --pool NAME")
         return
-    for option, value in (("--env", args.env), ("--matrix", args.matrix)):
-        if value:
-            raise UsageError(f"{option}: not with --pool, which measures between nodes as they are")
+    if args.matrix:
+        raise UsageError("--matrix: not with --pool, whose nodes may not see the file")
     if not 0 <= args.between < 1e6:
         raise UsageError(f"--between {args.between}: give seconds, from 0 to below 1e6")
     if args.check is not None and (args.deployments is not None or args.between):
         raise UsageError("--deployments and --between: not with --check, which holds nodes once")
+    if args.between and args.deployments is None and args.suite is None:
+        raise UsageError("--between: of several deployments: add --deployments N")
 
 
 def nodes_of(args: argparse.Namespace) -> int:
     """How many nodes of a pool are measured on."""
-    from flowos.operations.deployments import MIN_NODES
+    from flowos.operations.deployments import USUAL_NODES
 
-    return args.nodes or MIN_NODES
+    return args.nodes or USUAL_NODES
 
 
 def deployment_of(args: argparse.Namespace, baseline: Baseline | None) -> "DeploymentRequest":
@@ -74,7 +76,7 @@ def deployment_of(args: argparse.Namespace, baseline: Baseline | None) -> "Deplo
     from flowos.operations.deployments import DeploymentRequest
 
     if baseline is not None and baseline.nodes != (args.nodes or baseline.nodes):
-        raise UsageError(f"--nodes {args.nodes}: the baseline is between {baseline.nodes}")
+        raise UsageError(f"--nodes {args.nodes}: the baseline is of {baseline.nodes}")
     return DeploymentRequest(
         pool=args.pool,
         nodes=nodes_of(args) if baseline is None else baseline.nodes,

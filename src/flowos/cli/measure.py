@@ -180,7 +180,7 @@ def _run(args: argparse.Namespace) -> int:
         from flowos.operations import deployments
 
         wanted = deployment_of(args, baseline)
-        if baseline is None and not args.dry_run:
+        if args.deployments is not None and not args.dry_run:
             return run_deployments(args, request, wanted, seconds)
         planned = partial(deployments.planned_deployment, wanted=wanted)
         take = partial(deployments.measured_deployment, wanted=wanted)
@@ -232,6 +232,10 @@ def _shown_checked(args: argparse.Namespace, result: "Result", baseline: Baselin
 
 def _say_ends(result: "Result") -> None:
     notes(result.notes, failed=_exit_code(result) != 0)
+    if result.lost:
+        print(
+            f"flowos measure: {result.lost}; what was measured until then is kept", file=sys.stderr
+        )
     for why in result.failed:
         print(f"flowos measure: {why}", file=sys.stderr)
     for file in result.files[:1]:
@@ -245,7 +249,7 @@ def _say_ends(result: "Result") -> None:
 
 
 def _exit_code(result: "Result") -> int:
-    if not result.report.measurements or result.failed:
+    if not result.report.measurements or result.failed or result.lost:
         return FAILED
     if result.interrupted:
         return how_ended()[0]

@@ -49,14 +49,15 @@ def facts_on(node: Node, request: MeasurementRequest) -> Facts:
     return read_facts(_collected(words, BARE, node.variables(BARE), node), request.nominal)
 
 
-def facts_inside(request: MeasurementRequest, env: Environment, programs: Path) -> Facts:
-    """Collect the facts of this node as seen from a ready image, by the image's own Python.
+def facts_inside(
+    request: MeasurementRequest, env: Environment, programs: Path, node: Node
+) -> Facts:
+    """Collect the facts of a node as seen from an image that is ready there, by its own Python.
 
     programs: a copy of our programs, where the image sees it. Raises as `facts`.
     """
-    variables = here().variables(env)
     words = ("python3", str(programs / "collect.py"), "--scratch", str(request.scratch))
-    return read_facts(_collected(words, env, variables), request.nominal)
+    return read_facts(_collected(words, env, node.variables(env), node), request.nominal)
 
 
 def collect(request: MeasurementRequest) -> Mapping[str, object]:

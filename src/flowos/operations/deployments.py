@@ -1,5 +1,8 @@
 """`flowos measure --pool --deployments`: the same probes on nodes that are held anew each time.
 
+On one node what is measured is what is on this machine; on several it is what is between nodes.
+With environments each is measured in all of them.
+
 Each deployment is a run in the store. They are compared by what runs are compared with that were
 not interleaved. Success: a run for each. Failure: nodes that cannot be had end it, those that are
 lost end their deployment; what was measured until then is kept. Ctrl-C ends the deployment under
@@ -28,7 +31,7 @@ from flowos.operations._alike_runs import machine_of
 from flowos.operations._files import write_together
 from flowos.operations._held_nodes import held_nodes
 from flowos.operations.history import numbers_of, report
-from flowos.operations.measure import OnSample, Result, measured, planned
+from flowos.operations.measure import OnSample, Result, check, measured, planned
 from flowos.operations.pool_storage import check_folder
 from flowos.operations.settings import pool_named
 from flowos.operations.stored_runs import runs
@@ -36,7 +39,7 @@ from flowos.plan import DeploymentSpread, MachineRun, slow_machines, spreads
 from flowos.probes import probe_named, probes_for
 from flowos.report import Report, deployments_html, slow_line
 
-MIN_NODES = 2
+USUAL_NODES = 2
 """Of each deployment: two ranks are on two nodes, and clients of storage on each."""
 
 
@@ -48,7 +51,7 @@ class DeploymentRequest:
     """
 
     pool: str
-    nodes: int = MIN_NODES
+    nodes: int = USUAL_NODES
     count: int = 1
     between_seconds: float = 0.0
 
@@ -77,7 +80,7 @@ def planned_deployment(
 ) -> list[dict[str, object]]:
     """What each deployment would run, if its nodes were like this machine; none is held."""
     check_folder(pool_named(wanted.pool))
-    return planned(_between(request, wanted), check_facts=check_facts)
+    return planned(_on_nodes(request, wanted.nodes), check_facts=check_facts)
 
 
 def measured_deployments(
@@ -90,12 +93,12 @@ def measured_deployments(
     on_progress: OnProgress,
     on_sample: OnSample,
 ) -> Deployments:
-    """Hold nodes of the pool so many times, and measure between them each time.
+    """Hold nodes of the pool so many times, and measure on them each time.
 
-    seconds: of each. Raises UsageError for probes that do not measure between nodes, SliceRefused
-    without nodes for the first.
+    seconds: of each. Raises UsageError for several nodes and probes that do not measure between
+    them, SliceRefused without nodes for the first.
     """
-    request, count, of = _between(request, wanted), wanted.count, _new_id()
+    request, count, of = _on_nodes(request, wanted.nodes), wanted.count, _new_id()
     done: list[Result] = []
     notes: list[str] = []
     for number in range(1, count + 1):
@@ -140,11 +143,11 @@ def measured_deployment(  # noqa: PLR0913 - the last ones by keyword
     on_sample: OnSample,
     check_facts: Callable[[Facts], None] = lambda _: None,
 ) -> Result:
-    """Hold nodes of the pool once, and measure between them. Without `out` no report is written.
+    """Hold nodes of the pool once, and measure on them. Without `out` no report is written.
 
     check_facts: raises for nodes that are not to be measured. Raises as `measured_deployments`.
     """
-    request = _between(request, wanted)
+    request = _on_nodes(request, wanted.nodes)
     with held_nodes(wanted.pool, wanted.nodes, on_progress, of=_new_id()) as on:
         return measured(
             request,
@@ -162,11 +165,15 @@ def _new_id() -> str:
     return f"d-{utc()[:10]}-{secrets.token_hex(3)}"
 
 
-def _between(request: MeasurementRequest, wanted: DeploymentRequest) -> MeasurementRequest:
-    """The request for what is measured between the nodes of a deployment."""
-    if wanted.nodes < MIN_NODES:
-        raise UsageError(f"--nodes {wanted.nodes}: what is measured between nodes needs two")
-    return replace(request, probes=_probes(request.probes), nodes=wanted.nodes)
+def _on_nodes(request: MeasurementRequest, nodes: int) -> MeasurementRequest:
+    """The request for what is measured on one node, or between several.
+
+    What cannot be measured is refused before any are held.
+    """
+    if nodes > 1:
+        request = replace(request, probes=_between_nodes(request), nodes=nodes)
+    check(request, request.environments or ("bare",))
+    return request
 
 
 def _together(done: Sequence[Result], out: Path, unfinished: Sequence[str]) -> Deployments:
@@ -243,14 +250,18 @@ def _slow(reports: Sequence[Report]) -> Iterator[str]:
     yield from map(slow_line, slow_machines(measured).slow)
 
 
-def _probes(asked: Sequence[str]) -> tuple[str, ...]:
-    known = {p.name: p.info.between_nodes for p in probes_for() if p.info.between_nodes}
-    for name in asked:
+def _between_nodes(request: MeasurementRequest) -> tuple[str, ...]:
+    """The probes that it names; else those that need not be named."""
+    several = len(request.environments)
+    known = {p.name: p.info.between_nodes for p in probes_for(several) if p.info.between_nodes}
+    for name in request.probes:
         if name not in known:
+            how = " in several environments" if several > 1 else ""
             raise UsageError(
-                f"probe {name!r} does not measure between nodes; {', '.join(known)} do"
+                f"probe {name!r} does not measure between nodes{how}; {', '.join(known)} do; "
+                "one node measures it too"
             )
-    return tuple(asked) or tuple(name for name, when in known.items() if when != "named")
+    return request.probes or tuple(name for name, when in known.items() if when != "named")
 
 
 def _is_key(measurement: Measurement) -> bool:

@@ -11,7 +11,7 @@ from typing import get_args
 from flowos.engine import refusing_runs
 from flowos.model import Effort, MeasurementRequest, OnProgress, Progress, UsageError, brief_repr
 from flowos.operations._scratch import scratch_of
-from flowos.operations.deployments import MIN_NODES, DeploymentRequest, measured_deployment
+from flowos.operations.deployments import DeploymentRequest, measured_deployment
 from flowos.operations.measure import Result, measured, refuse_in_a_task
 
 
@@ -27,7 +27,7 @@ def measure(  # noqa: PLR0913 - options, each by keyword
     pool: str | None = None,
     nodes: int | None = None,
 ) -> Result:
-    """Measure this machine, or between nodes of a pool, or commands; a notebook shows the report.
+    """Measure this machine, or nodes of a pool, or commands; a notebook shows the report.
 
     probes: what is measured, such as "stream" and "gemm": see `flowos measure --help`; none: all.
     commands: instead, texts or lists of words; the others are compared with the first. env: side by
@@ -35,13 +35,13 @@ def measure(  # noqa: PLR0913 - options, each by keyword
     effort: "quick" (a minute), "normal" or "full". seconds: how long measuring may take.
     scratch: a folder on the storage to be measured; /var/tmp by default, of a pool its shared
     folder. out: a folder for the report's files. on_progress: is called with what is being done; no
-    slice runs in it. pool: of flowos.toml; nodes: how many of it are held, 2 by default.
+    slice runs in it. pool: of flowos.toml; nodes: how many of it are held, 2 by default: one
+    measures what this machine would, several what is measured between nodes.
     It has the nodes for itself, as `Needs(alone=True)`: it waits until tasks of this program's
     slices have ended there, for as long as it may measure at most, and others wait for it.
     Samples are kept in the store: `result.notes` say where that failed, `result.lost` that nodes
     were lost. Raises UsageError for an unknown probe, command or pool, and in a task of a slice;
-    EnvironmentRefused for an unknown image; SliceRefused if the pool cannot give these nodes, or
-    if tasks do not end.
+    EnvironmentRefused for an unknown image; SliceRefused without these nodes or if tasks go on.
 
     >>> result = fo.measure(commands=["sleep 0.01", "sleep 0.02"])
     >>> [verdict.other for verdict in result.report.verdicts]
@@ -53,7 +53,7 @@ def measure(  # noqa: PLR0913 - options, each by keyword
     pool local: 2 nodes asked for, it has 1
     """
     refuse_in_a_task()
-    wanted = _deployment(pool, nodes, commands, env)
+    wanted = _deployment(pool, nodes, commands)
     if scratch is None:
         scratch = scratch_of(pool)
     take = measured if wanted is None else partial(measured_deployment, wanted=wanted)
@@ -67,9 +67,7 @@ def measure(  # noqa: PLR0913 - options, each by keyword
     )
 
 
-def _deployment(
-    pool: object, nodes: object, commands: object, env: object
-) -> DeploymentRequest | None:
+def _deployment(pool: object, nodes: object, commands: object) -> DeploymentRequest | None:
     """What is asked of a pool; None without one."""
     if pool is None:
         if nodes is not None:
@@ -77,13 +75,12 @@ def _deployment(
         return None
     if not isinstance(pool, str):
         raise _refused("pool", pool, "the name of a pool")
-    for name, given in (("commands", commands), ("env", env)):
-        if given:
-            raise UsageError(f"measure: {name}: not with pool, which measures between its nodes")
+    if commands:
+        raise UsageError("measure: commands: not with pool, whose nodes may not have them")
     if nodes is None:
         return DeploymentRequest(pool=pool)
-    if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < MIN_NODES:
-        raise _refused("nodes", nodes, f"a whole number, {MIN_NODES} or more")
+    if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 1:
+        raise _refused("nodes", nodes, "a whole number, 1 or more")
     return DeploymentRequest(pool=pool, nodes=nodes)
 
 

@@ -18,7 +18,7 @@ NOWHERE = Facts(
 def test_a_program_is_alone_on_the_node_and_its_scratch_folder_is_named_in_its_words() -> None:
     bare = bare_on(here(), NOWHERE, Path("/f"), PurePath("/s"))
     program = Program(argv=("fio", "--folder={scratch}"), ranks=2, variables=(("A", "b"),))
-    launch = bare.launch(words_in(bare, program, BinaryCache(bare.folder)), program)
+    launch = bare.launch(words_in(bare, program, BinaryCache(bare)), program)
     assert launch.argv == ("fio", "--folder=/s")
     assert launch.needs.alone
     assert (launch.ranks, launch.cwd) == (2, PurePath("/f"))
@@ -28,7 +28,7 @@ def test_a_program_is_alone_on_the_node_and_its_scratch_folder_is_named_in_its_w
 def test_an_mpi_program_that_is_installed_is_started_by_its_own_words() -> None:
     bare = bare_on(here(), NOWHERE, Path("/f"), PurePath("/s"))
     program = Program(argv=("/usr/bin/xhpl", "x"), ranks=2, mpi_family="openmpi", mpirun="mpirun")
-    assert words_in(bare, program, BinaryCache(bare.folder)) == ("/usr/bin/xhpl", "x")
+    assert words_in(bare, program, BinaryCache(bare)) == ("/usr/bin/xhpl", "x")
 
 
 def test_the_same_binary_gets_no_libraries_of_ours_and_no_variables_of_the_environment() -> None:

@@ -29,11 +29,10 @@ from flowos.model import UsageError
         ((), {"on_progress": 5}, "on_progress=5 (int); expected a function"),
         ((), {"nodes": 2}, "nodes is asked of a pool: add pool='NAME'"),
         ((), {"pool": 5}, "pool=5 (int); expected the name of a pool"),
-        ((), {"pool": "local", "nodes": 1}, "nodes=1 (int); expected a whole number, 2 or more"),
+        ((), {"pool": "local", "nodes": 0}, "nodes=0 (int); expected a whole number, 1 or more"),
         ((), {"pool": "local", "nodes": (2, 3)}, "nodes=(2, 3) (tuple); expected a whole number"),
         ((), {"pool": "local", "nodes": True}, "nodes=True (bool); expected a whole number"),
-        ((), {"pool": "local", "env": ["x"]}, "env: not with pool, which measures between its"),
-        ((), {"pool": "local", "commands": ["true"]}, "commands: not with pool, which measures"),
+        ((), {"pool": "local", "commands": ["true"]}, "commands: not with pool, whose nodes may"),
     ],
 )
 def test_what_cannot_be_measured_is_one_line(probes: Any, given: dict[str, Any], says: str) -> None:

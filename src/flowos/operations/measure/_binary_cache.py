@@ -1,17 +1,19 @@
-"""Programs for several environments: compiled once, into a folder that all of them see."""
+"""Programs of a run: compiled once, for the node or in an image, into a folder that all see."""
 
 import shutil
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from importlib.resources import as_file, files
-from pathlib import Path
+from pathlib import Path, PurePath
 from threading import Lock
 
 from flowos.engine import Event, OnStage, processor_lines
 from flowos.model import FlowosError, OnProgress, Progress
 from flowos.operations._slice import slice_
 from flowos.operations.measure._bundle import Bundle, bundle
+from flowos.operations.measure._environments import PreparedEnvironment
+from flowos.operations.measure._own_binary import compile_in
 from flowos.probes import Build, flow_of_builds, program_of_task
 
 _SCRIPTS = (("probes/programs", "*.py"), ("kernels", "array_kernels.py"))
@@ -19,20 +21,31 @@ _SCRIPTS = (("probes/programs", "*.py"), ("kernels", "array_kernels.py"))
 
 
 class BinaryCache:
-    """A folder of bundles and binaries."""
+    """Bundles and binaries in the folder of `bare`, for its node.
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    What this machine compiles is kept for later runs, which another node is not asked for.
+    """
+
+    def __init__(self, bare: PreparedEnvironment) -> None:
+        self._bare, self._folder = bare, bare.folder
         self._built: dict[str, Path] = {}
         self._failed: dict[str, FlowosError] = {}
         self._bundles: dict[str, Bundle] = {}
 
     def build_ahead(self, builds: Iterable[Build], on_progress: OnProgress) -> None:
         """Compile them now, so that no compiler runs later; errors are raised by `built`."""
-        with suppress(FlowosError, OSError):
-            self._build(builds, on_progress)
+        if self._bare.node.is_here:
+            with suppress(FlowosError, OSError):
+                self._build_here(builds, on_progress)
+            return
+        several = list(builds)
+        for number, build in enumerate(several, 1):
+            name = PurePath(build.source).stem
+            on_progress(Progress(doing=f"building {number} of {len(several)}: {name}"))
+            with suppress(FlowosError, OSError):
+                self.built(build)
 
-    def _build(self, builds: Iterable[Build], on_progress: OnProgress | None = None) -> None:
+    def _build_here(self, builds: Iterable[Build], on_progress: OnProgress | None = None) -> None:
         """Compile on the host, or take from the cache. Raises FlowosError if that fails."""
         processor = processor_lines()
         new = {b.key: replace(b, processor=processor) for b in builds if b.key not in self._built}
@@ -46,10 +59,21 @@ class BinaryCache:
 
     def built(self, build: Build) -> Path:
         """The binary. Raises FlowosError if it cannot be compiled, which is tried once."""
-        self.try_once(build.key, lambda: self._build([build]))
+        if not self._bare.node.is_here:
+            return self._compiled_in(self._bare, build)
+        self._try_once(build.key, lambda: self._build_here([build]))
         return self._built[build.key]
 
-    def try_once(self, name: str, act: Callable[[], object]) -> None:
+    def built_in(self, place: PreparedEnvironment, build: Build) -> Path:
+        """The binary as the environment's own compiler makes it. Raises as `built`."""
+        return self.built(build) if place.env.image is None else self._compiled_in(place, build)
+
+    def _compiled_in(self, place: PreparedEnvironment, build: Build) -> Path:
+        made = place.folder / build.key
+        self._try_once(str(made), lambda: compile_in(place, build, made))
+        return made
+
+    def _try_once(self, name: str, act: Callable[[], object]) -> None:
         """Do it, unless it has failed before. Raises the same FlowosError if it has."""
         if error := self._failed.get(name):
             raise error
@@ -64,7 +88,7 @@ class BinaryCache:
         key = "\0".join(map(str, (program, *also)))
         if key not in self._bundles:
             folder = self._folder / f"bundle-{len(self._bundles)}"
-            self._bundles[key] = bundle(program, folder, also)
+            self._bundles[key] = bundle(self._bare.node, program, folder, also)
         return self._bundles[key]
 
     def alone(self, program: Path) -> Path:

@@ -10,14 +10,13 @@ not be enough: a BLAS is opened at run time.
 """
 
 import re
-import shutil
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flowos import engine
-from flowos.model import BARE, Argv, Launch, MeasureError
+from flowos.engine import Node
+from flowos.model import BARE, Argv, Launch, MeasureError, Outcome
 
 _LIMIT_SECONDS = 20.0
 _LIBRARY = re.compile(r"^\s*(\S+) => (.+?)(?: \(0x[0-9a-f]+\))?$")
@@ -38,28 +37,27 @@ class Bundle:
         return self.folder / file.name
 
 
-def bundle(program: Path, folder: Path, also: Iterable[Path] = ()) -> Bundle:
-    """Copy a program, its loader, its libraries and those of `also` (which it opens) to a folder.
+def bundle(node: Node, program: Path, folder: Path, also: Iterable[Path] = ()) -> Bundle:
+    """Copy a program of a node, its loader, its libraries and those of `also` (which it opens).
 
-    A static program is copied alone. Raises MeasureError if a library cannot be found.
+    folder: a new one, which the node and this machine see. A static program is copied alone. Raises
+    MeasureError if a library cannot be found.
     """
     folder.mkdir(parents=True)
+    opened = tuple(also)
+    _copy(node, (program, *opened), folder)
     made = folder / program.name
-    shutil.copy2(program, made)
-    loader = loader_of(program)
+    loader = loader_of(made)
     if loader is None:
         return Bundle(folder, (str(made),))
-    opened = tuple(also)
-    for file in opened:
-        shutil.copy2(file, folder / file.name)
     needed: dict[str, Path] = {}
     for file in (program, *opened):
-        needed |= _needed(loader, file)
-    for name, file in needed.items():
-        if not (folder / name).exists():
-            shutil.copy2(file, folder / name)
-    _add_what_is_opened_later(folder, needed)
-    shutil.copy2(loader, folder / "ld.so")
+        needed |= _needed(node, loader, file)
+    copied = {file.name for file in (program, *opened)}
+    _copy(node, [file for name, file in needed.items() if name not in copied], folder)
+    if _OPENED_LATER not in copied | needed.keys():
+        _copy_what_is_opened_later(node, needed.values(), folder)
+    _copy(node, (loader,), folder / "ld.so")
     return Bundle(folder, (str(folder / "ld.so"), "--library-path", str(folder), str(made)))
 
 
@@ -84,27 +82,41 @@ def libraries_in(listing: str) -> dict[str, str]:
     return {m[1]: m[2] for m in found if m}
 
 
-def _needed(loader: Path, file: Path) -> dict[str, Path]:
-    outcome = engine.here().run(
-        Launch(
-            argv=(str(loader), "--list", str(file)),
-            variables=engine.here().variables(BARE),
-            limit_seconds=_LIMIT_SECONDS,
-        )
-    )
+def _needed(node: Node, loader: Path, file: Path) -> dict[str, Path]:
+    outcome = _run(node, loader, "--list", file)
     if not outcome.ok:
-        said = (outcome.stderr or outcome.stdout).decode(errors="replace").strip()
+        said = _said(outcome)
         if "statically linked" in said:
             return {}
         raise MeasureError(f"the libraries of {file} cannot be listed: {said}")
     needed = libraries_in(outcome.stdout.decode(errors="replace"))
     for name, path in needed.items():
         if not path.startswith("/"):
-            raise MeasureError(f"{file} needs {name}, which is not to be found here")
+            raise MeasureError(f"{file} needs {name}, which is not to be found on {node.name}")
     return {name: Path(path) for name, path in needed.items()}
 
 
-def _add_what_is_opened_later(folder: Path, needed: dict[str, Path]) -> None:
-    for near in {file.parent for file in needed.values()}:
-        if (near / _OPENED_LATER).exists() and not (folder / _OPENED_LATER).exists():
-            shutil.copy2(near / _OPENED_LATER, folder / _OPENED_LATER)
+def _copy_what_is_opened_later(node: Node, needed: Iterable[Path], folder: Path) -> None:
+    """From next to what is needed, if it is there."""
+    near = dict.fromkeys(file.parent / _OPENED_LATER for file in needed)
+    _run(node, "cp", "-L", *near, folder)
+
+
+def _copy(node: Node, sources: Sequence[Path], to: Path) -> None:
+    """What they lead to, as the node sees them."""
+    if not sources:
+        return
+    outcome = _run(node, "cp", "-L", "--", *sources, to)
+    if not outcome.ok:
+        raise MeasureError(f"{sources[0].name} cannot be copied: {_said(outcome)}")
+
+
+def _run(node: Node, *words: object) -> Outcome:
+    launch = Launch(
+        argv=tuple(map(str, words)), variables=node.variables(BARE), limit_seconds=_LIMIT_SECONDS
+    )
+    return node.run(launch)
+
+
+def _said(outcome: Outcome) -> str:
+    return (outcome.stderr or outcome.stdout).decode(errors="replace").strip()

@@ -57,7 +57,7 @@ def described(facts: Facts, request: MeasurementRequest) -> list[dict[str, objec
             unmeasured.append(refused(Case(probe.name), found))
             continue
         for each in found:
-            commands = list(_commands(probe.program(each.case)))
+            commands = list(commands_of(probe.program(each.case)))
             planned.append({"case": each.case.label, "commands": commands})
     return [*planned, *unmeasured]
 
@@ -66,7 +66,8 @@ def refused(case: Case, why: Unmeasured) -> dict[str, object]:
     return {"case": case.label, "unmeasured": why.reason, "remedy": why.remedy}
 
 
-def _commands(program: Program) -> Iterator[str]:
+def commands_of(program: Program) -> Iterator[str]:
+    """The command lines that compile it and run it, without launcher options and environment."""
     words = program.argv
     if program.build:
         yield _compile(program.build)

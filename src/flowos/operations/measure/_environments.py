@@ -272,7 +272,8 @@ def _own_facts(place: PreparedEnvironment, request: MeasurementRequest) -> Facts
     with as_file(files("flowos.probes").joinpath("programs")) as source:
         shutil.copytree(source, programs, ignore=shutil.ignore_patterns("__pycache__"))
     try:
-        return facts_inside(replace(request, scratch=place.scratch), place.env, programs)
+        inside = replace(request, scratch=place.scratch)
+        return facts_inside(inside, place.env, programs, place.node)
     except FlowosError as error:
         return Unmeasured(
             reason=f"what {place.label} has cannot be looked up: {error}",

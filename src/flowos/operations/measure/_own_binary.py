@@ -8,24 +8,18 @@ from pathlib import Path, PurePath
 
 from flowos.engine import RunningProcess
 from flowos.model import Argv, MeasureError, Outcome
-from flowos.operations.measure._binary_cache import BinaryCache
 from flowos.operations.measure._environments import PreparedEnvironment
 from flowos.probes import SOURCE_SECONDS, Build, Program, package_data
 
 _TICK_SECONDS = 0.02
 
 
-def own_binary(place: PreparedEnvironment, build: Build, cache: BinaryCache) -> Path:
-    """Compile with its own compiler, and for its own processors, in an image or on another node."""
-    if place.env.image is None and place.node.is_here:
-        return cache.built(build)
-    made = place.folder / build.key
-    cache.try_once(str(made), lambda: _compile(place, build, made))
-    return made
+def compile_in(place: PreparedEnvironment, build: Build, made: Path) -> None:
+    """Make this file with its own compiler, and for its own processors.
 
-
-def _compile(place: PreparedEnvironment, build: Build, made: Path) -> None:
-    """Each source by itself, side by side, where that does not boot a guest each time."""
+    Each source is compiled by itself, side by side, where that does not boot a guest each time.
+    Raises MeasureError, with the compiler's first error, if it cannot be made.
+    """
     folder = _sources_in(place, build)
     including = (*build.flags, *((f"-I{folder}",) if build.include_folder else ()))
     parts = [str(folder / name) for name in (build.source, *build.also)]

@@ -253,8 +253,14 @@ def _comparison(entries: tuple[ComparisonCase, ...], environments: int, node: Fa
         entries=entries,
         seconds=first.probe.seconds(first.case) + overhead_seconds(environments),
         margin=first.probe.info.margin,
-        interleaved=environments > 1 and fit_together([entry.program for entry in entries], node),
+        interleaved=environments > 1 and _side_by_side(entries, node),
     )
+
+
+def _side_by_side(entries: Sequence[ComparisonCase], node: Facts) -> bool:
+    """Turns are given by a socket of this machine: ranks on other nodes do not see it."""
+    here = all(entry.place.node.is_here for entry in entries)
+    return here and fit_together([entry.program for entry in entries], node)
 
 
 def fit_together(programs: Sequence[Program], node: Facts) -> bool:

@@ -2,10 +2,10 @@
 
 import shlex
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from flowos.engine import Node
 from flowos.model import (
@@ -22,9 +22,8 @@ from flowos.operations._scratch import scratch_in
 from flowos.operations.environment import environment
 from flowos.operations.measure._binary_cache import BinaryCache
 from flowos.operations.measure._bundle import Bundle
-from flowos.operations.measure._cases import chosen, refused, with_variables
+from flowos.operations.measure._cases import chosen, commands_of, refused, with_variables
 from flowos.operations.measure._environments import PreparedEnvironment, bare_on, places
-from flowos.operations.measure._own_binary import own_binary
 from flowos.operations.measure._plan import (
     ComparisonCase,
     MeasurementPlan,
@@ -78,7 +77,7 @@ def ready_run(
         tempfile.TemporaryDirectory(prefix="measure-", dir=node.folder()) as name,
     ):
         bare = bare_on(node, facts, Path(name), Path(scratch), request.nodes)
-        cache = BinaryCache(bare.folder)
+        cache = BinaryCache(bare)
         if several:
             on_progress(Progress(doing="making the environments ready"))
         tries = _tries(facts, cache) if several else None
@@ -93,27 +92,10 @@ def ready_run(
             if builds and not several:
                 programs = f"{len(builds)} program{'s' * (len(builds) != 1)}"
                 on_progress(Progress(doing=f"building {programs}"))
-            if node.is_here:
-                cache.build_ahead(builds.values(), on_progress)
-            elif not several:
-                _build_there(made[0], builds.values(), cache, on_progress)
+            cache.build_ahead(builds.values(), on_progress)
             plan = plan_of(made, offers, everywhere, cache, request.margin)
             spin = _spin(bare, look, cache)
             yield ReadyRun(places=made, plan=plan, scratch=scratch, spin=spin)
-
-
-def _build_there(
-    place: PreparedEnvironment,
-    builds: Collection[Build],
-    cache: BinaryCache,
-    on_progress: OnProgress,
-) -> None:
-    """Compile them on another node, now; an error is raised where the program is needed."""
-    for number, build in enumerate(builds, 1):
-        name = PurePath(build.source).stem
-        on_progress(Progress(doing=f"building {number} of {len(builds)}: {name}"))
-        with suppress(FlowosError, OSError):
-            own_binary(place, build, cache)
 
 
 def _tries(facts: Facts, cache: BinaryCache) -> Bundle | None:
@@ -149,14 +131,21 @@ def _spin(
 def described_in(
     request: MeasurementRequest, facts: Facts, node: Node, environments: Sequence[str]
 ) -> list[dict[str, object]]:
-    """Each case with its complete command line, as plain JSON values."""
+    """Each case with its complete command line, as plain JSON values.
+
+    That of several nodes is made by their cluster, and what is shown is without it.
+    """
     with ready_run(request, facts, node, environments, lambda _: None) as ready:
         planned: list[dict[str, object]] = [
-            {"case": entry.case.label, "commands": [_composed(entry)]}
+            {"case": entry.case.label, "commands": _commands(entry, request.nodes)}
             for comparison in ready.plan.comparisons
             for entry in comparison.entries
         ]
     return [*planned, *(refused(case, why) for case, why in ready.plan.unmeasured)]
+
+
+def _commands(entry: ComparisonCase, nodes: int) -> list[str]:
+    return [_composed(entry)] if nodes == 1 else list(commands_of(entry.program))
 
 
 def _composed(entry: ComparisonCase) -> str:

@@ -7,7 +7,6 @@ from pathlib import Path
 from flowos.model import Argv, Exited, MeasureError, NotStarted
 from flowos.operations.measure._binary_cache import BinaryCache
 from flowos.operations.measure._environments import PreparedEnvironment
-from flowos.operations.measure._own_binary import own_binary
 from flowos.probes import Build, Program
 
 _MISSING = re.compile(r"^\s*(\S+) => not found", re.MULTILINE)
@@ -24,7 +23,7 @@ def words_in(place: PreparedEnvironment, program: Program, cache: BinaryCache) -
     if place.binary == "own":
         if program.build is None:
             return tuple(sys.executable if w == "{python}" else w for w in program.argv)
-        return (str(own_binary(place, program.build, cache)), *program.argv)
+        return (str(cache.built_in(place, program.build)), *program.argv)
     opens = tuple(map(Path, program.opens))
     tool = cache.built(program.build) if program.build else Path(program.argv[0])
     made = cache.bundled(tool, _with_siblings(opens))
@@ -50,7 +49,7 @@ def _mpi_words(
 ) -> Argv:
     """The command line of an MPI program, which always uses the environment's MPI."""
     if place.binary == "own":
-        binary = own_binary(place, build, cache)
+        binary = cache.built_in(place, build)
     else:
         binary = cache.alone(cache.built(build))
     if place.env.image is not None:

@@ -1,0 +1,69 @@
+"""Environments that are compared on nodes of a real Slurm: on one, and between two."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.environments.conftest import debian  # noqa: F401 - fixture
+from tests.environments.test_measure_env import SMALL
+
+from .box import Box
+from .python_image import make_python_image
+
+POOL = '[pools.c]\nkind = "slurm"\nnodes = 2\nshared = "{shared}"\n'
+MINUTES = ("0.3", "1", "2", "4")
+"""What a busy machine does not measure in time is stopped."""
+
+
+def test_on_one_node_what_is_compared_here_is_compared_there(box: Box, tmp_path: Path) -> None:
+    """The same binary, in a bundle that was made for the node."""
+    image = make_python_image(tmp_path / "busybox")
+    words = ("--nodes", "1", "--only", "startup,stream", "--env", image)
+    report = measured(box, tmp_path, {"startup", "stream"}, *words)
+    assert nodes_of(report) == ["n1"]
+
+
+def test_between_two_nodes_that_are_apart_ranks_are_in_the_image_too(
+    machines: Box,
+    debian: Path,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    report = measured(machines, tmp_path, {"mpi"}, "--only", "mpi", "--env", debian)
+    assert nodes_of(report) == ["n1", "n2"]
+    latencies = [m for m in report["measurements"] if m["metric"] == "latency"]
+    assert min(m["median"] for m in latencies) > 1e-6, "over a link, not through memory"
+
+
+def nodes_of(report: dict[str, Any]) -> list[str]:
+    return [node["name"] for node in report["run"]["deployment"]["nodes"]]
+
+
+def measured(box: Box, folder: Path, probes: set[str], *words: str | Path) -> dict[str, Any]:
+    """The report, once each of these was measured in both environments."""
+    (folder / "flowos.toml").write_text(POOL.format(shared=box.shared))
+    given = {"FLOWOS_CONFIG": str(folder / "flowos.toml"), "XDG_CACHE_HOME": f"{box.folder}/cache"}
+    out = ("--store", f"sqlite:///{folder}/runs.db", "--out", folder / "report", "--json")
+    asked = (sys.executable, "-c", SMALL, "measure", "--quick", "--pool", "c", *words, *out)
+    for minutes in MINUTES:
+        done = subprocess.run(
+            [*map(str, (*box.enter, *asked, "--minutes", minutes))],
+            env={**os.environ, **box.variables, **given},
+            capture_output=True,
+            text=True,
+            timeout=500,
+        )
+        assert done.returncode in (0, 1), done.stderr
+        report: dict[str, Any] = json.loads(done.stdout)["report"]
+        seen = {(m["case"]["probe"], env_of(m)) for m in report["measurements"]}
+        if {probe for probe, _ in seen} == probes and len(seen) == 2 * len(probes):
+            return report
+    pytest.fail(f"{done.stderr}{report['run']['unmeasured']}")
+
+
+def env_of(measurement: dict[str, Any]) -> str:
+    return str(dict(measurement["case"]["levels"])["env"])
