@@ -44,9 +44,9 @@ struct host {
   size_t got;
   double heard, end_at; /* monotonic; end_at 0: not asked for */
   double starved;       /* as of `heard` */
-  bool started, ended, died, told_no_input;
+  bool started, ended, died, sent_no_input;
   int status; /* of QEMU, once it has died */
-  bool told_closed[LAST_PORT + 1];
+  bool sent_closed[LAST_PORT + 1];
   struct message end;
 };
 
@@ -141,7 +141,7 @@ static void print_log(const struct host* host) {
   fputs(tail, stderr);
 }
 
-static int tell_failure(struct host* host, const char* stage, int number) {
+static int report_failure(struct host* host, const char* stage, int number) {
   char end[64];
   snprintf(end, sizeof end, "error %s %d", stage, number);
   print_log(host);
@@ -188,16 +188,16 @@ static void hear(struct host* host, short ready) {
 
 /* What the guest cannot see of our streams. It reads no message before it has started the command.
  */
-static void tell_streams(struct host* host) {
+static void send_stream_ends(struct host* host) {
   if (!host->started || host->control < 0) return;
-  if (host->input.ended && is_empty(&host->input) && !host->told_no_input) {
-    host->told_no_input = true;
+  if (host->input.ended && is_empty(&host->input) && !host->sent_no_input) {
+    host->sent_no_input = true;
     send_message(host->control, (struct message){NO_INPUT, 0, {host->input.given}});
   }
   const struct pump* outputs[] = {&host->output, &host->errors};
   for (int i = 0; i < 2; i++) {
-    if (!outputs[i]->broken || host->told_closed[OUTPUT + i]) continue;
-    host->told_closed[OUTPUT + i] = true;
+    if (!outputs[i]->broken || host->sent_closed[OUTPUT + i]) continue;
+    host->sent_closed[OUTPUT + i] = true;
     send_message(host->control, (struct message){CLOSED, OUTPUT + i, {0}});
   }
 }
@@ -260,7 +260,7 @@ static void wait_once(struct host* host) {
   pump_some(&host->input, on[3].revents);
   pump_some(&host->output, on[4].revents);
   pump_some(&host->errors, on[5].revents);
-  tell_streams(host);
+  send_stream_ends(host);
 }
 
 static bool has_died(struct host* host) {
@@ -271,7 +271,7 @@ static bool has_died(struct host* host) {
 static int name_death(struct host* host) {
   int code =
       WIFEXITED(host->status) ? WEXITSTATUS(host->status) : SIGNALLED + WTERMSIG(host->status);
-  return tell_failure(host, "died", code);
+  return report_failure(host, "died", code);
 }
 
 /* One that has ended says no more, and its output may be read late. */
@@ -299,7 +299,7 @@ static int watch(struct host* host) {
       return end_late(host);
     } else if (is_silent(host)) {
       end_machine(host);
-      return tell_failure(host, "silent", (int)host->order.seconds);
+      return report_failure(host, "silent", (int)host->order.seconds);
     }
   }
   end_machine(host);
@@ -344,6 +344,6 @@ int boot(char** words) {
   }
   host.heard = now_seconds();
   if (read(host.lifeline, &byte, 1) == 0) supervisor_gone(&host);
-  if (!send_request(&host)) return tell_failure(&host, "died", errno);
+  if (!send_request(&host)) return report_failure(&host, "died", errno);
   return watch(&host);
 }

@@ -109,18 +109,18 @@ static double now_seconds(void) {
 }
 
 /* The exit code that goes with it. */
-static int tell_status(struct run* run, const char* end, int code) {
+static int write_status(struct run* run, const char* end, int code) {
   struct progress said = close_relay(&run->relay);
-  bool told = publish_status(&run->folder, end, run->stopped, run->began, now_seconds(),
-                             node_times_since(run->before), said);
-  return told && run->alone ? 0 : code;
+  bool written = publish_status(&run->folder, end, run->stopped, run->began, now_seconds(),
+                                node_times_since(run->before), said);
+  return written && run->alone ? 0 : code;
 }
 
 static int fail(struct run* run, struct failure f) {
   char end[64];
   snprintf(end, sizeof end, "error %s %d", stage_names[f.stage], f.error);
   int code = f.error == ENOENT ? NOT_FOUND : NOT_EXECUTABLE;
-  return tell_status(run, end, f.stage == EXEC || f.stage == INTERPRETER ? code : OWN_FAILURE);
+  return write_status(run, end, f.stage == EXEC || f.stage == INTERPRETER ? code : OWN_FAILURE);
 }
 
 static sigset_t block_signals(void) {
@@ -271,7 +271,7 @@ static int finish(struct run* run) {
   if (lost_guardian(run)) return OWN_FAILURE; /* as if we had been killed: without an answer */
   int code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
   snprintf(end, sizeof end, "%s %d", WIFSIGNALED(status) ? "signal" : "exit", code);
-  return tell_status(run, end, WIFSIGNALED(status) ? SIGNALLED + code : code);
+  return write_status(run, end, WIFSIGNALED(status) ? SIGNALLED + code : code);
 }
 
 /* ---- from start to end ---- */
@@ -293,7 +293,7 @@ static bool supervisor_lives(struct run* run, struct failure* f) {
   if (said != NULL) return lifeline_holds(run, said);
   run->lifeline = openat(run->folder.fd, "lifeline", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (run->lifeline < 0 && errno != ENOENT) f->error = errno;
-  /* poll() does not tell of a writer that left before we came; read() does: 0, not EAGAIN */
+  /* poll() does not report a writer that left before we came; read() does: 0, not EAGAIN */
   return run->lifeline < 0 || read(run->lifeline, &byte, 1) != 0;
 }
 
@@ -321,7 +321,7 @@ static int supervise(struct run* run, char** argv) {
     return fail(run, (struct failure){OWN, errno});
   if (!supervisor_lives(run, &f)) {
     run->stopped = true;
-    return tell_status(run, "signal 15", SIGNALLED + SIGTERM);
+    return write_status(run, "signal 15", SIGNALLED + SIGTERM);
   }
   if (f.error == 0 && part_of(&run->folder, "relay", NULL) != NULL)
     f.error = open_relay(&run->relay);
