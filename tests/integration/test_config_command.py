@@ -127,6 +127,34 @@ def test_a_wrong_option_is_refused_where_no_settings_are_read(home: Path, option
     assert flowos(home, "solve", "poisson:8x8x8", "--dry-run").returncode == 0
 
 
+@pytest.mark.parametrize("option", ["", "=5", "pools..x=1", ".="])
+def test_an_option_that_names_no_key_is_refused(home: Path, option: str) -> None:
+    refused = f"flowos pools: --set {option or repr('')}: expected KEY=VALUE, as pools.local.cores="
+    for words in (
+        ("--set", option),
+        (f"--set={option}",),
+        ("--set", "pools.hpc.qos=a", "--set", option),
+    ):
+        done = flowos(home, *words, "pools")
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{refused}2\n")
+
+
+def test_options_of_which_one_makes_a_table_of_anothers_value_are_refused(home: Path) -> None:
+    given = ("--set=pools.x=5", "--set=pools.x.nodes=4")
+    for words in (given, given[::-1]):
+        done = flowos(home, *words, "pools")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == (
+            "flowos pools: --set pools.x=5: pools.x: 5: a table is expected, as [pools.x]\n"
+        )
+    (home / "flowos.toml").write_text("[pools]\nx = 5\n")
+    done = flowos(home, "--set=pools.x.nodes=4", "pools")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "flowos pools: flowos.toml:2: pools.x: 5: a table is expected, as [pools.x]\n"
+    )
+
+
 def test_an_option_is_wrong_usage_and_a_file_is_not(home: Path) -> None:
     done = flowos(home, "--set", "pools.local.size=nosuch", "list")
     assert (done.returncode, done.stdout) == (2, "")

@@ -137,7 +137,8 @@ def _command_first(words: list[str]) -> tuple[bool, list[str]]:
 
         _, is_one, given = words[0].partition("=")
         given, words = (given, words[1:]) if is_one else (words[1], words[2:])
-        os.environ["FLOWOS_SET"] = f"{os.environ.get('FLOWOS_SET', '')}\n{given}".lstrip("\n")
+        before = os.environ.get("FLOWOS_SET", "").splitlines()
+        os.environ["FLOWOS_SET"] = "".join(f"{line}\n" for line in (*before, given))
         with_settings = True
     if not words or words[0] not in COMMANDS:
         return with_settings, words

@@ -234,7 +234,7 @@ def _lines(found: "SliceRecord", why_none: str) -> list[str]:
         lines.append(f"  cost {_cost(found) or f'not known: pool {found.pool} has no price'}")
     lines += [f"  {why_none}"] * bool(why_none)
     if found.accounts:
-        lines.append(f"  accounted by Slurm: {accounted_words(found.accounts)}")
+        lines.append(f"  {accounted_words(found.accounts)}")
     lines += [f"  ended {_iso(found.ended)}"] if found.ended is not None else []
     return lines
 

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowos.feeder._arrays import stacked
+from flowos.feeder._decode_threads import DecodeThreads, Interrupted
 from flowos.feeder._extensions import ALL, PICTURES, SampleFilter, sample_filter
 from flowos.feeder._one_line import one_line
 from flowos.feeder._samples import Int64s, Samples
@@ -154,7 +155,7 @@ class Decoding:
         self.skipped = self.replaced = 0
         self.leave: Callable[[], None] = lambda: None
         """Of the `Ahead` that decodes by it."""
-        self._pool = ThreadPoolExecutor(threads, "flowos-decode")
+        self._decoders = DecodeThreads(threads)
         self._of_threads: dict[int, _Tally] = {}  # by their numbers; each adds to its own
         self.began_late, self._decoded_late = Wait(), Wait()
         self._put_together = 0.0
@@ -174,7 +175,7 @@ class Decoding:
 
     def start(self, batch: "Batch") -> _Started:
         numbers = batch.samples.tolist()
-        call, epoch, since = self._pool.submit, batch.epoch, time.perf_counter()
+        call, epoch, since = self._decoders.submit, batch.epoch, time.perf_counter()
         samples = list(zip(Samples(batch), numbers, strict=True))
         at_once = self._samples_at_once()
         parts = (samples[at : at + at_once] for at in range(0, len(samples), at_once))
@@ -249,16 +250,16 @@ class Decoding:
         return indices[taken]
 
     def close(self) -> None:
-        """Does not join; the interpreter does at its end."""
+        """Waits for nothing."""
         self.leave()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._decoders.close()
 
 
 def _guarded(decode: Decode, data: memoryview, epoch: int, sample: int) -> object:
     """What would end a program, such as SystemExit, is the sample's error like any other."""
     try:
         return decode(data, epoch, sample)
-    except Exception:
+    except (Exception, Interrupted):
         raise
     except BaseException as why:
         raise SampleError(one_line(why)) from why

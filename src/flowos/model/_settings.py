@@ -15,7 +15,6 @@ from flowos.model._settings_layers import (
     NESTED,
     TABLES,
     SettingsLayer,
-    dotted,
     file_layer,
     merged,
 )
@@ -173,7 +172,7 @@ class _Reader:
 
     def refuse_no_table(self, raw: Any, at: tuple[str, ...]) -> None:
         if not isinstance(raw, dict):
-            raise self._layer.mistake(at, f"{_short(raw)}: a table is expected, as [{dotted(at)}]")
+            raise self._layer.no_table(at, raw)
 
     def refuse_unknown(
         self, raw: Mapping[str, Any], known: Collection[str], at: tuple[str, ...]

@@ -63,6 +63,23 @@ class SettingsLayer:
         nearest = max((path for path in self.said_at if at[: len(path)] == path), key=len)
         return self.said_at[nearest]
 
+    def no_table(self, at: KeyPath, found: object) -> SettingsError:
+        """That this is said where a table is expected."""
+        return self.mistake(at, f"{found!r:.80}: a table is expected, as [{dotted(at)}]")
+
+    def refuse_against(self, below: "SettingsLayer") -> None:
+        """Raises SettingsError where one has a value and the other a table, for the wrong one."""
+        under = dict(_walk(below.raw))
+        for path, value in _walk(self.raw):
+            is_table = isinstance(value, dict)
+            if path not in under or is_table == isinstance(under[path], dict):
+                continue
+            if _takes_table(path):
+                raise below.no_table(path, under[path]) if is_table else self.no_table(path, value)
+            has, other = (self, below) if is_table else (below, self)
+            there = other._place_of(path)
+            raise has.mistake(path, f"a table here, and a value by {there}: leave one of them out")
+
 
 @dataclass(frozen=True, slots=True)
 class SaidSetting:
@@ -108,19 +125,22 @@ def unused_variables(variables: Mapping[str, str], below: SettingsLayer) -> tupl
 
 
 def options_layer(given: Sequence[str]) -> SettingsLayer:
-    """Words such as `pools.hpc.nodes=4`. Raises SettingsError for others."""
+    """Words such as `pools.hpc.nodes=4`. Raises SettingsError for others, and for those of which
+    one makes a table of what another gives a value."""
     said = []
     for option in given:
         key, equals, word = option.partition("=")
+        at = f"--set {option or repr(option)}"
+        if not equals or not _is_dotted(key):
+            raise SettingsError(f"{at}: expected KEY=VALUE, as pools.local.cores=2")
         path = _parts(key)
-        if not equals or not path:
-            raise SettingsError(f"--set {option}: expected KEY=VALUE, as pools.local.cores=2")
-        said.append((path, _value(path, word), f"--set {option}"))
+        said.append((path, _value(path, word), at))
     return _layer(said)
 
 
 def merged(layers: Sequence[SettingsLayer]) -> SettingsLayer:
-    """Each over those before it, key by key."""
+    """Each over those before it, key by key. Raises SettingsError where one has a value and another
+    a table."""
     return reduce(_laid_over, layers, SettingsLayer({}, {}))
 
 
@@ -142,6 +162,7 @@ def dotted(keys: KeyPath) -> str:
 
 def _laid_over(below: SettingsLayer, above: SettingsLayer) -> SettingsLayer:
     """A table of both is said where it was first."""
+    above.refuse_against(below)
     both = _tables(below.raw) & _tables(above.raw)
     anew = {path: at for path, at in above.said_at.items() if path not in both}
     raw = _over(below.raw, above.raw)
@@ -163,15 +184,17 @@ def _over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _layer(said: Sequence[tuple[KeyPath, object, str]]) -> SettingsLayer:
-    raw: dict[str, Any] = {}
-    said_at: dict[KeyPath, str] = {}
-    given: set[KeyPath] = set()
+    """The last that says a key or a table counts."""
+    whole = SettingsLayer({}, {})
     for path, value, at in said:
-        raw = _over(raw, reduce(lambda inner, key: {key: inner}, reversed(path), value))  # type: ignore[arg-type]
-        inside = [(*path, *inner) for inner, _ in _walk(value)] if isinstance(value, dict) else []
-        said_at.update(dict.fromkeys((*accumulate((key,) for key in path), *inside), at))
-        given.update((path, *inside))
-    return SettingsLayer(raw, said_at, frozenset(given))
+        raw: Any = reduce(lambda inner, key: {key: inner}, reversed(path), value)
+        paths = [each for each, _ in _walk(raw)]
+        one = SettingsLayer(raw, dict.fromkeys(paths, at), frozenset(paths[len(path) - 1 :]))
+        one.refuse_against(whole)
+        whole = SettingsLayer(
+            _over(whole.raw, raw), {**whole.said_at, **one.said_at}, whole.given | one.given
+        )
+    return whole
 
 
 def _walk(raw: Mapping[str, Any], within: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
@@ -247,6 +270,12 @@ def _value(path: KeyPath, word: str) -> object:
         return word  # refused where something else is expected
 
 
+def _takes_table(path: KeyPath) -> bool:
+    """Also of names: any table of a kind may be there."""
+    noun = TABLES.get(path[0])
+    return noun is not None and (len(path) < 3 or path[2:] in {(k,) for k in NESTED.get(noun, {})})
+
+
 def _takes_text(path: KeyPath) -> bool:
     noun: Any = TABLES.get(path[0])
     for key in path[2:-1]:
@@ -280,6 +309,11 @@ def _lines_of_keys(text: str) -> dict[KeyPath, int]:
         elif key := _KEY.match(line):
             lines.setdefault((*table, *_parts(key[1])), number)
     return lines
+
+
+def _is_dotted(word: str) -> bool:
+    """Keys with a dot between each two, and none of them empty."""
+    return all(_parts(word)) and ".".join(_PART.findall(word)) == word != ""
 
 
 def _parts(dotted: str) -> KeyPath:

@@ -45,4 +45,4 @@ def accounted_words(accounts: SliceAccounts) -> str:
     words += [] if has.joules is None else [f"{has.joules:g} J"]
     given = " ".join(f"{name}={amount:g}" for name, amount in has.tres)
     words += [f"TRES-seconds {given}"] * bool(given)
-    return ", ".join(words) or "nothing that it measures"
+    return f"accounted by Slurm: {', '.join(words) or 'nothing that it measures'}"

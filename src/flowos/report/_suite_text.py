@@ -1,6 +1,6 @@
 """A suite as it was measured, for a terminal."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from flowos.model import Run, Unmeasured
 from flowos.report._comparison_table import summary as answers
@@ -75,6 +75,13 @@ def ratio_text(row: NumberRow) -> str:
     return digits(row.ratio) if row.ours else ""
 
 
+def why_none_text(row: NumberRow, figure: SuiteFigure) -> str:
+    """Why there is none of ours; how to mend it, unless that is said above the row."""
+    why = row.why_none
+    is_above = any(why == said for _, said in (*figure.waiting, *figure.lacking))
+    return f"not measured: {why.reason if is_above else _reason(why)}"
+
+
 def _figure(report: SuiteReport, figure: SuiteFigure) -> Iterator[str]:
     yield from wrapped(f"{named(figure.figure)}: {figure.figure.title}", "", "  ")
     parts = shown_parts(figure)
@@ -94,9 +101,8 @@ def _figure(report: SuiteReport, figure: SuiteFigure) -> Iterator[str]:
     for probe, why in figure.lacking:
         name = f"{probe}: " if probe else ""
         yield from wrapped(f"{name}not here: {_reason(why)}", "    ", "      ")
-    known = {why for _, why in (*figure.waiting, *figure.lacking)}
     for row in number_rows(report, figure):
-        yield from wrapped(_row(row, known), "    ", "      ")
+        yield from wrapped(_row(row, figure), "    ", "      ")
     yield ""
 
 
@@ -104,13 +110,11 @@ def _reason(why: Unmeasured) -> str:
     return why.reason + (f" (to mend it: {remedy_of(why.remedy)})" if why.remedy else "")
 
 
-def _row(row: NumberRow, known: Collection[Unmeasured]) -> str:
-    """known: reasons that were said above it, with how to mend them."""
+def _row(row: NumberRow, figure: SuiteFigure) -> str:
     of = f" ({share_there(row)} of nominal)" if share_there(row) else ""
     said = f"{row.published.what}, {row.published.machine}: {published_value(row)}{of}"
     if row.ours is None:
-        why = row.why_none.reason if row.why_none in known else _reason(row.why_none)
-        return f"{said}; not measured: {why}"
+        return f"{said}; {why_none_text(row, figure)}"
     of = f" ({share_here(row)} of measured ceiling)" if share_here(row) else ""
     untrusted = "" if row.ours.trust.good else ", NOT TRUSTED"
     return f"{said}; here {value_of(row.ours)}{of}, {ratio_text(row)} of it{untrusted}"

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import time
@@ -301,6 +302,53 @@ def test_python_ends_well_while_a_daemon_thread_returns_from_native_code(program
     imports = "import flowos.feeder, flowos.solver._solver, fsspec.implementations.memory, numpy"
     said = "done\n" * 5 + "[0, 0, 0, 0, 0]\n"
     assert ended(5, imports, program) == (said, "", 0)
+
+
+NEVER_RETURNS = """
+import sys, threading, time
+import flowos as fo
+
+begun = threading.Event()
+if sys.argv[2] == "torch":
+    import torch
+    torch.set_num_threads(1)
+    numbers = torch.ones(64, 64)
+goes_on = {
+    "python": lambda: time.sleep(0.1), "native": lambda: time.sleep(3600),
+    "torch": lambda: numbers @ numbers,
+}[sys.argv[2]]
+
+def decode(data):
+    begun.set()
+    while True:
+        goes_on()
+
+feed = fo.Feed(sys.argv[1], batch_size=8, decode=decode, threads=2)
+if sys.argv[3] == "closed":
+    with feed:
+        epoch = feed.epoch(0)
+        begun.wait()
+        raise KeyboardInterrupt
+epoch = feed.epoch(0)
+begun.wait()
+raise KeyboardInterrupt
+"""
+
+
+@pytest.mark.parametrize("how", ["closed", "left"])
+@pytest.mark.parametrize("kind", ["python", "native", "torch"])
+def test_a_decode_function_that_never_returns_does_not_hold_up_the_programs_end(
+    data: Path, kind: str, how: str
+) -> None:
+    """Nor aborts it: PyTorch does where Python ends a thread that returns from it."""
+    if kind == "torch":
+        pytest.importorskip("torch")
+    line = [sys.executable, "-c", NEVER_RETURNS, str(data), kind, how]
+    done = subprocess.run(
+        line, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+    )
+    assert done.returncode == -signal.SIGINT
+    assert done.stderr.endswith("\nKeyboardInterrupt\n")
 
 
 AT_EXIT = """

@@ -108,10 +108,27 @@ def test_values_in_each_other_without_an_end_are_refused() -> None:
     assert "int expected" in mistake(OWN, options)
 
 
-@pytest.mark.parametrize("option", ["pools.local.cores", "=2", ""])
+@pytest.mark.parametrize(
+    "option",
+    [
+        *("pools.local.cores", "=2", ".=", "pools..local=1", ".pools=1", "pools.=1", "pools. .x=1"),
+        *('pools."local=1', 'pools."".cores=1', 'pools.a"b".cores=1'),
+    ],
+)
 def test_an_option_is_a_key_and_a_value(option: str) -> None:
-    with pytest.raises(SettingsError, match=f"^--set {option}: expected KEY=VALUE, as pools"):
+    with pytest.raises(SettingsError) as told:
         options_layer([option])
+    assert str(told.value) == f"--set {option}: expected KEY=VALUE, as pools.local.cores=2"
+
+
+def test_an_empty_option_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"^--set '': expected KEY=VALUE, as pools\."):
+        options_layer([""])
+
+
+def test_a_key_may_be_quoted() -> None:
+    (found,) = said(options_layer(["""sizes."hpc6a.48xlarge".'vcpus'=2"""])).values()
+    assert found[0] == 2
 
 
 def test_a_variable_of_no_table_is_not_used_and_is_named() -> None:
@@ -205,6 +222,43 @@ def test_tables_within_the_value_of_an_option_have_its_place() -> None:
     assert said(OWN, options_layer([option]))["pools.new.price.currency"] == (
         "EUR",
         f"--set {option}",
+    )
+
+
+def test_a_value_and_a_table_of_one_name_are_refused_in_either_order() -> None:
+    for given, wrong, says in (
+        (("pools.x=5", "pools.x.nodes=4"), "pools.x=5", "5: a table is expected, as [pools.x]"),
+        (
+            ("pools.hpc.price=5", "pools.hpc.price.currency=EUR"),
+            "pools.hpc.price=5",
+            "5: a table is expected, as [pools.hpc.price]",
+        ),
+        (
+            ("pools.x.nodes=4", "pools.x.nodes.z=1"),
+            "pools.x.nodes.z=1",
+            "a table here, and a value by --set pools.x.nodes=4: leave one of them out",
+        ),
+        (("x={}", "x=1"), "x={}", "a table here, and a value by --set x=1: leave one of them out"),
+    ):
+        key = wrong.removesuffix(".z=1").partition("=")[0]
+        for options in (given, given[::-1]):
+            with pytest.raises(SettingsError) as told:
+                options_layer(options)
+            assert str(told.value) == f"--set {wrong}: {key}: {says}"
+    whole = options_layer(["pools.x={kind='fake'}", "pools.x.nodes=4", "pools.x={cores=2}"])
+    assert (pool("x", whole).nodes, pool("x", whole).cores) == (4, 2)
+
+
+def test_a_value_and_a_table_of_one_name_in_two_places_are_refused() -> None:
+    value, table = file_layer("[pools]\nhpc = 1", "b"), options_layer(["pools.hpc.qos=a"])
+    assert mistake(value, table) == "b:2: pools.hpc: 1: a table is expected, as [pools.hpc]"
+    variables = variables_layer({"FLOWOS_POOLS_HPC_QOS": "a"}, value)
+    assert mistake(value, variables) == mistake(value, OWN) == mistake(OWN, value)
+    assert mistake(OWN, value) == mistake(value, table)
+    nodes = variables_layer({"FLOWOS_POOLS_HPC_NODES": "{z = 1}"}, OWN)
+    assert mistake(OWN, nodes) == (
+        "FLOWOS_POOLS_HPC_NODES: pools.hpc.nodes: a table here, and a value by own.toml:4: "
+        "leave one of them out"
     )
 
 

@@ -22,7 +22,7 @@ from flowos.model import (
     SliceUse,
     StorageTier,
 )
-from flowos.report import Report, html
+from flowos.report import Report, html, job_words
 from flowos.report.site import (
     CURVES_SCRIPT,
     FOLLOWED,
@@ -187,8 +187,13 @@ def test_slices_that_are_over_say_how_long_they_were_held_and_why_they_ended() -
     assert "node node1: lost: no answer" in page
     assert "10:01:00</time>" in page
     assert "10:00:00</time> asked for 2 nodes" in page
-    assert "jobs 71, 72" in page
+    assert "<li>Slurm jobs 71, 72<li>" in page
     assert "accounted by Slurm: 720 s of cpu, 5.5 J, TRES-seconds node=180" in page
+
+
+def test_a_job_has_the_words_of_the_terminal() -> None:
+    held_by_sge = slice_of(kind="sge", jobs=("71",))
+    assert f"<li>{job_words(held_by_sge)}</ul>" in program_html(OVER, NOW, (held_by_sge,))
 
 
 def test_times_that_no_slice_has_are_none_of_a_page() -> None:

@@ -45,8 +45,10 @@ def test_jobs_are_those_of_a_resource_manager(
 
 
 def test_only_what_was_accounted_is_said() -> None:
-    assert accounted_words(SliceAccounts()) == "nothing that it measures"
+    assert accounted_words(SliceAccounts()) == "accounted by Slurm: nothing that it measures"
     known = SliceAccounts(cpu_seconds=1.5, max_rss_bytes=2_000_000, joules=3.0)
-    assert accounted_words(known) == "1.5 s of cpu, 2 MB at most, 3 J"
+    assert accounted_words(known) == "accounted by Slurm: 1.5 s of cpu, 2 MB at most, 3 J"
     given = SliceAccounts(cpu_seconds=1.5, tres=(("cpu", 48.0), ("node", 12.0)))
-    assert accounted_words(given) == "1.5 s of cpu, TRES-seconds cpu=48 node=12"
+    assert accounted_words(given) == (
+        "accounted by Slurm: 1.5 s of cpu, TRES-seconds cpu=48 node=12"
+    )

@@ -366,6 +366,27 @@ def test_a_remedy_is_in_the_row_unless_it_stands_above(small: Report) -> None:
     assert row == "not measured: no compiler (to mend it: `apt install gcc`)"
 
 
+def test_the_page_has_the_reason_in_the_row_of_the_number(small: Report) -> None:
+    above = Unmeasured(reason="no <b>GPU</b> here", remedy="apt install one")
+    beside = Unmeasured(reason="the time was out", remedy="apt install gcc")
+    case = ((Case("stream", (("stores", "nt"),)), beside),)
+    number = replace(SHARE, figure="2", probe="fio")
+    waiting = SuiteFigure(figure=FIGURE, waiting=(("fio", above),))
+    report = replace(suite_of(waiting), paper=replace(PAPER, numbers=(number,)))
+    (cell,) = cells_of(report, 3)
+    assert cell == "not measured: no &lt;b&gt;GPU&lt;/b&gt; here"
+    run_report = of_step(replace(small, run=replace(small.run, unmeasured=case), measurements=()))
+    figure = SuiteFigure(figure=FIGURE, reports=(run_report,))
+    (cell,) = cells_of(suite_of(figure), 4)
+    assert cell == ("not measured: the time was out (to mend it: <code>apt install gcc</code>)")
+
+
+def cells_of(report: SuiteReport, column: int) -> list[str]:
+    """The cells of a column of the paper's numbers, as they are written."""
+    _, *rows = suite_html(report).split("<tbody>")[1].split("</table>")[0].split("<tr>")
+    return [row.split("<td")[column].partition(">")[2] for row in rows]
+
+
 def test_a_number_that_nothing_here_is_like_says_so(small: Report) -> None:
     reports = (of_step(replace(small, measurements=())),)
     reason, _ = row_of(TRIAD, reports=reports)

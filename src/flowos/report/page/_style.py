@@ -219,7 +219,7 @@ vertical-align:top}
 thead th{position:sticky;top:0;background:var(--card);font-weight:600;color:var(--muted);z-index:1}
 tbody th{font-weight:500}
 .n{text-align:right}
-td.wrap{white-space:normal;min-width:44ch}
+td.wrap{white-space:normal;min-width:min(44ch,calc(100vw - 60px));overflow-wrap:anywhere}
 .scroll:has(.comparison){max-height:none}
 .comparison th,.comparison td{white-space:normal}.comparison .n{white-space:nowrap}
 .comparison tbody th{min-width:15ch}.comparison td:nth-child(2){min-width:20ch}

@@ -20,6 +20,7 @@ from flowos.report._suite_text import (
     share_there,
     summary,
     where,
+    why_none_text,
 )
 from flowos.report._words import (
     case_text,
@@ -37,6 +38,8 @@ from flowos.report.page._page import charts_of
 from flowos.report.page._tables import scrolled
 
 _NUMERIC = ("published", "of its nominal", "here", "of measured ceiling", "here / published")
+_OURS = "which of ours, or why none"
+_PROSE = (_OURS, "where it stands")
 _HOW_TO_READ = (
     "How to read this: published numbers stand in the text or the tables of the paper; none was"
     " read off a plot, so that many figures have none. The machines differ, so a ratio says how"
@@ -131,7 +134,7 @@ def _numbers(report: SuiteReport, figure: SuiteFigure, name: str) -> Markup:
     rows = number_rows(report, figure)
     if not rows:
         return tag("p", "The paper's text has no number for it.", class_="note")
-    cells = [_cells(row) for row in rows]
+    cells = [_cells(row, figure) for row in rows]
     used = [column for column in cells[0] if any(each[column] for each in cells)]
     body = [
         _row([each[column] for column in used], used, row)
@@ -141,7 +144,7 @@ def _numbers(report: SuiteReport, figure: SuiteFigure, name: str) -> Markup:
     return scrolled(caption, used, body, name, "comparison", _NUMERIC)
 
 
-def _cells(row: NumberRow) -> dict[str, str]:
+def _cells(row: NumberRow, figure: SuiteFigure) -> dict[str, str]:
     """Column -> text; those that are empty in all rows are left out."""
     ours = row.ours
     trust = "" if ours is None or ours.trust.good else "; not to be trusted: its table says why"
@@ -153,7 +156,7 @@ def _cells(row: NumberRow) -> dict[str, str]:
         "here": value_of(ours) if ours else "",
         "of measured ceiling": share_here(row),
         "here / published": ratio_text(row),
-        "which of ours": f"{case_text(ours.case)}{trust}" if ours else "",
+        _OURS: f"{case_text(ours.case)}{trust}" if ours else why_none_text(row, figure),
         "where it stands": f"{row.published.where}: {row.published.printed}",
     }
 
@@ -162,16 +165,15 @@ def _row(cells: list[str], columns: list[str], row: NumberRow) -> Markup:
     first, *rest = cells
     untrusted = row.ours is not None and not row.ours.trust.good
     kinds = {
-        "which of ours": "warn wrap" if untrusted else "wrap",
-        "where it stands": "wrap",
+        **dict.fromkeys(_PROSE, "wrap"),
         **dict.fromkeys(_NUMERIC, "n"),
+        **({_OURS: "warn wrap"} if untrusted else {}),
     }
-    named_cells = zip(rest, columns[1:], strict=True)
-    return tag(
-        "tr",
-        tag("th", first, scope="row"),
-        *(tag("td", people(cell), class_=kinds.get(column)) for cell, column in named_cells),
+    named_cells = (
+        tag("td", words(cell) if column in _PROSE else people(cell), class_=kinds.get(column))
+        for cell, column in zip(rest, columns[1:], strict=True)
     )
+    return tag("tr", tag("th", first, scope="row"), *named_cells)
 
 
 def _machines(report: SuiteReport) -> Markup:

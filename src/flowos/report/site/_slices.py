@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from flowos.model import SliceRecord
-from flowos.report._slice_words import accounted_words, asked_words
+from flowos.report._slice_words import accounted_words, asked_words, job_words
 from flowos.report._words import counted
 from flowos.report.page._marks import brief, seconds_of
 from flowos.report.page._markup import Markup, join, tag
@@ -115,9 +115,9 @@ def _events(each: SliceRecord) -> Iterator[Markup]:
         why = f": {event.reason}" if event.reason else ""
         yield _event(event.at, f"{node}{event.what}{why}")
     if each.jobs:
-        yield tag("li", f"jobs {', '.join(each.jobs)}")
+        yield tag("li", job_words(each))
     if each.accounts:
-        yield tag("li", f"accounted by Slurm: {accounted_words(each.accounts)}")
+        yield tag("li", accounted_words(each.accounts))
 
 
 def _event(at: float, words: str) -> Markup:
