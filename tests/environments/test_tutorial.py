@@ -9,5 +9,5 @@ BUILD = "flowos image build --suite bookworm --include python3,libgomp1 --name m
 
 def test_the_tutorial_of_containers_is_as_it_says(debian: Path, tmp_path: Path) -> None:
     imported = f"flowos image import {debian} --name mine"
-    instead = {BUILD: imported, "--minutes 4": "--minutes 0.2"}
+    instead = {BUILD: imported, "--minutes 10": "--minutes 0.2"}
     assert run_page(DOCS / "tutorials/containers.md", tmp_path, instead=instead) >= 6

@@ -64,13 +64,13 @@ class Feed:
     last: samples that fill no batch of every rank: "keep" (smaller batches), "drop", or "pad"
     (with samples from the epoch's beginning).
     on_error: of a sample that cannot be had: "error" raises SampleError, which ends the epoch
-    (what is left of it, `state_dict` can resume), "skip" leaves it out,
-    "replace" takes another of the batch; both count, up to `max_skipped`.
-    framework: what arrays are: "numpy", "torch" (page-locked, where it has a GPU) or "jax".
+    (what is left of it, `state_dict` can resume), "skip" leaves it out, "replace" takes another
+    of the batch; both count, up to `max_skipped`. framework: what arrays are: "numpy", "torch"
+    (page-locked, where it has a GPU) or "jax".
     extensions: of a folder's files those that are samples, as ("jpg", "png"), "pictures" or "all";
-    None: "pictures" with `fo.decode.jpeg` and `fo.decode.image`, else all.
-    member: which member of a shard is the sample, such as "jpg". dtype, length: of a token
-    array; a sample is so many of its values. column, label_column: of Parquet files.
+    None: "pictures" with `fo.decode.jpeg` and `fo.decode.image`, else all. member: which member of
+    a shard is the sample, such as "jpg"; "": the first that is no cls, json or txt. dtype, length:
+    of a token array; a sample is so many of its values. column, label_column: of Parquet files.
     cache_bytes: at most so many are cached (0: what there is); min_free_bytes stay free.
     memory_bytes: for batches that wait. max_in_flight: reads of the source at once, on this
     node. threads: for a decode function (default: one per processor). peers: other nodes of the

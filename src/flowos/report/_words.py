@@ -77,12 +77,13 @@ def is_below(found: Share) -> bool:
 
 
 def label_of(headline: HeadlineNumber) -> str:
-    """With the cores and the instruction set, where these bound what it can be."""
+    """With library, cores and instruction set, where these bound what it can be."""
     case = headline.measured.case
-    cores, isa = case.level("cores"), case.level("isa")
+    library, cores, isa = map(case.level, ("library", "cores", "isa"))
     if not (cores and isa):
         return headline.label
-    return f"{headline.label} ({counted(int(cores), 'core')}, isa {isa})"
+    bounds = (library, counted(int(cores), "core"), f"isa {isa}")
+    return f"{headline.label} ({', '.join(filter(None, bounds))})"
 
 
 def trust_of(m: Measurement) -> str:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from flowos.model import Entered, MeasurementRequest, Verdict
 from flowos.operations.measure import with_end
+from flowos.operations.measure._next_steps import how_to_judge
 from tests.unit.operations.test_case_order import RUN
 
 BETWEEN = replace(
@@ -54,3 +55,12 @@ def test_where_time_was_out_before_it_names_the_persons_own_command() -> None:
     command = "flowos measure --quick --env mine --only startup --minutes "
     assert f"for more rounds: `{command}" in found.why
     assert 8 < found.needed <= 32
+
+
+def test_settings_that_had_their_rounds_are_not_sent_round_again_by_the_same_command() -> None:
+    run = replace(RUN, request=MeasurementRequest(effort="quick"))
+    for rounds in ([], [3, 32]):
+        said = how_to_judge(run, ("gemm",), [replace(OPEN, rounds=r) for r in rounds])
+        assert said.startswith("to mend it: `flowos measure --quick --only gemm --minutes ")
+    settings = [replace(OPEN, rounds=r) for r in (4, 32)]
+    assert how_to_judge(run, ("gemm",), settings) == "measure when the machine has less to do"

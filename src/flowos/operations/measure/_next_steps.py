@@ -11,6 +11,7 @@ from flowos.plan import GEOMEAN, rounds_to_decide
 from flowos.probes import probes_for
 
 _FIRST_LOOK, *_, _LAST_LOOK = Design(cases=()).looks
+_WHEN_QUIET = "measure when the machine has less to do"
 _SCATTER = "the rounds scatter too much here for any sensible number to decide"
 
 
@@ -32,10 +33,13 @@ def with_end(run: Run, verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
     return tuple(_at_its_end(v) if v in ended else next(others) for v in found)
 
 
-def command_to_judge(run: Run, probes: tuple[str, ...]) -> str:
-    """By which these probes have as many rounds as a comparison is first looked at with."""
+def how_to_judge(run: Run, probes: tuple[str, ...], settings: Sequence[Verdict]) -> str:
+    """What lets the settings of these probes be judged: as many rounds as a comparison is first
+    looked at with, and where all had these, another hour."""
+    if settings and all(v.rounds >= _FIRST_LOOK for v in settings):
+        return _WHEN_QUIET
     seconds = _FIRST_LOOK * sum(_round_seconds(run, set(probes)).values())
-    return _anew(run, minutes_of(seconds), probes)
+    return f"to mend it: `{_anew(run, minutes_of(seconds), probes)}`"
 
 
 def _beyond_last_look(v: Verdict) -> bool:
@@ -45,8 +49,7 @@ def _beyond_last_look(v: Verdict) -> bool:
 def _at_its_end(v: Verdict) -> Verdict:
     would = f"about {v.needed} rounds would decide" if v.needed else _SCATTER
     end = f"a run ends at {_LAST_LOOK}, so more time does not decide it"
-    mend = "measure when the machine has less to do"
-    return _because(replace(v, needed=0), f"{would}, and {end}: {mend}")
+    return _because(replace(v, needed=0), f"{would}, and {end}: {_WHEN_QUIET}")
 
 
 def _with_next_steps(run: Run, found: Sequence[Verdict]) -> tuple[Verdict, ...]:

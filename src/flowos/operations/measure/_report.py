@@ -18,7 +18,7 @@ from flowos.model import (
 )
 from flowos.operations.measure._case_order import as_planned
 from flowos.operations.measure._next_steps import (
-    command_to_judge,
+    how_to_judge,
     with_end,
     with_time_to_decide,
 )
@@ -222,14 +222,11 @@ def _advice(found: Iterable[tuple[Advice, ...] | None]) -> tuple[Advice, ...] | 
 
 
 def _undecided(run: Run, advised: Sequence[_Found], effects: Sequence[Verdict]) -> str:
-    """Why no setting could be judged, and the command that mends it; "" if one was."""
+    """Why no setting could be judged, and what mends it; "" if one was."""
     names = tuple(f.probe.name for f in advised)
-    why = undecided(
-        [m for f in advised for m in f.measured], [v for v in effects if v.probe in names]
-    )
-    if not why:
-        return ""
-    return f"{why}; to mend it: `{command_to_judge(run, names)}`"
+    settings = [v for v in effects if v.probe in names]
+    why = undecided([m for f in advised for m in f.measured], settings)
+    return f"{why}; {how_to_judge(run, names, settings)}" if why else ""
 
 
 def _best_setting(best: TuningGain, measured: Iterable[Measurement]) -> tuple[str, ...]:
