@@ -13,7 +13,10 @@ _MAX_MODULES = 51
 """Of FlowOS, for a bare command. Each costs between 0.2 and 2 ms."""
 
 _ROOMS = ("feeder", "plan", "probes", "report", "solver", "store")
-_PARTS = ("model._ports", "model._samples", "model._facts", "model._codec", "drivers._cdi")
+_PARTS = (
+    *("model._ports", "model._run", "model._samples", "model._facts", "model._codec"),
+    "drivers._cdi",
+)
 _OTHERS = (
     *("ast", "bz2", "dataclasses", "datetime", "email", "hashlib", "importlib.metadata"),
     *("importlib.resources", "inspect", "json", "logging", "lzma", "multiprocessing", "numpy"),

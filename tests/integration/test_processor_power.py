@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from flowos.engine import EnergyCounter, Look, state_between
+from flowos.engine.local._processor_power import celsius, energy, throttles
 from flowos.engine.local._state import look
-from flowos.engine.local._state_power import celsius, energy, throttles
 
 
 def tree(root: Path, files: dict[str, object]) -> Path:

@@ -39,7 +39,7 @@ def with_ranks(args: argparse.Namespace, request: "ExecRequest") -> "ExecRequest
     if args.ranks is None and args.mpi is None and not (args.mpirun or args.oversubscribe):
         return request
     if args.ranks is None or args.ranks < 1 or args.mpi is None:
-        raise UsageError("ranks need both: --ranks N (at least 1) and --mpi openmpi or mpich")
+        raise UsageError(f"ranks need both: --ranks N (at least 1) and --mpi {' or '.join(MPIS)}")
     ranks = RankOptions(
         count=args.ranks,
         mpi=args.mpi,

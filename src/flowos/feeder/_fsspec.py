@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_THREADS = 32
 _UNKNOWN_SECONDS = 3.0
 
 # They will not go well the next time either.
@@ -52,10 +53,9 @@ _REMEDIES = {"hf": ": check HF_TOKEN"}
 class FileSystem:
     """What lies below a URL. Promises: see flowos.feeder._interfaces.Storage."""
 
-    def __init__(self, url: Url, threads: int = 32) -> None:
+    def __init__(self, url: Url) -> None:
         self.name = url.shown
         self.patience = Retry(url.shown)
-        self._threads = threads
         self._scheme = url.scheme.rpartition("::")[2]
         self._files, self._root = _open(url)
 
@@ -92,7 +92,7 @@ class FileSystem:
             start, end = piece.start, piece.end
             return self._call(lambda: self._cut(piece.key, start, end), is_over=tickets.closed)
 
-        serve_in_threads(tickets, read, self._threads)
+        serve_in_threads(tickets, read, _THREADS)
 
     def _walked(self) -> dict[str, dict[str, Any]]:
         """As fsspec's own `find`, which leaves out folders that it cannot list."""

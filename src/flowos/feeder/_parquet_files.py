@@ -11,10 +11,9 @@ from typing import Any
 from flowos.feeder._arrow_rows import Rows
 from flowos.feeder._endings import PARQUET
 from flowos.feeder._entries import in_byte_order
-from flowos.feeder._fsspec import FileSystem
-from flowos.feeder._interfaces import Entry, Storage
-from flowos.feeder._objects import SCHEMES, Bucket
+from flowos.feeder._interfaces import Entry
 from flowos.feeder._one_line import one_line
+from flowos.feeder._open_storage import open_storage
 from flowos.feeder._ranged_file import RangedFile
 from flowos.feeder._retry import Retry
 from flowos.feeder._url import Url, read_url, without_secrets
@@ -154,7 +153,7 @@ def _reason(why: Exception) -> str:
 
 
 def _files_at(url: Url) -> ParquetFiles:
-    storage: Storage = Bucket(url) if url.scheme in SCHEMES else FileSystem(url)
+    storage = open_storage(url)
 
     def entries() -> list[Entry]:
         if url.named:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from flowos.feeder._endings import SHARD_COMPANIONS, TAR
 from flowos.feeder._entries import add, digest
-from flowos.feeder._fsspec import FileSystem
 from flowos.feeder._interfaces import (
     Entry,
     Listing,
@@ -18,7 +17,7 @@ from flowos.feeder._interfaces import (
     ignore,
 )
 from flowos.feeder._listing_prefetch import ListingPrefetcher
-from flowos.feeder._objects import SCHEMES, Bucket
+from flowos.feeder._open_storage import open_storage
 from flowos.feeder._tars import tar_catalog
 from flowos.feeder._url import Url, read_url
 from flowos.model import FeedError
@@ -96,7 +95,7 @@ class RemoteSource:
 
 
 def open_url(text: str, *, member: str = "", timeout_seconds: float = 30.0) -> RemoteSource:
-    """A source for a URL: s3, gs, az, http, https by obstore, any other protocol by fsspec.
+    """A source for a URL of any protocol that `open_storage` knows.
 
     text: a folder of objects (each a sample), a folder of tar shards, or the shards themselves:
     `s3://bucket/train-{000..099}.tar`, `s3://bucket/train/*.tar`.
@@ -105,10 +104,7 @@ def open_url(text: str, *, member: str = "", timeout_seconds: float = 30.0) -> R
     Raises FeedError for an unknown protocol, a missing package, or an invalid URL.
     """
     url = read_url(text)
-    storage: Storage = (
-        Bucket(url, timeout_seconds) if url.scheme in SCHEMES else FileSystem(url, _AT_ONCE)
-    )
-    return RemoteSource(storage, url, member)
+    return RemoteSource(open_storage(url, timeout_seconds), url, member)
 
 
 def _only_shards(names: Sequence[str]) -> bool:

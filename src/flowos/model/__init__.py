@@ -53,11 +53,12 @@ _PARTS = {
     "_process": "Process SliceUse",
     "_progress": "OnProgress Progress",
     "_roofline": "Roof Roofline RooflineKernel",
+    "_run": "Entered ListedRun Run",
     "_run_result": "RunResult",
     "_samples": (
-        "EQUAL_MARGIN RUNS_MARGIN Advice Answer Binary Case Chart Design Effort Entered ListedRun "
-        "MachineState Measurement Reading Run Sample Share Trust Unmeasured Verdict "
-        "MeasurementRequest lower_is_better"
+        "EQUAL_MARGIN RUNS_MARGIN Advice Answer Binary Case Chart Design Effort MachineState "
+        "Measurement Reading Sample Share Trust Unmeasured Verdict MeasurementRequest "
+        "lower_is_better"
     ),
     "_schema": "schema_of",
     "_settings": (
@@ -304,6 +305,7 @@ if TYPE_CHECKING:
         Roofline as Roofline,
         RooflineKernel as RooflineKernel,
     )
+    from flowos.model._run import Entered as Entered, ListedRun as ListedRun, Run as Run
     from flowos.model._run_result import RunResult as RunResult
     from flowos.model._samples import (
         EQUAL_MARGIN as EQUAL_MARGIN,
@@ -315,12 +317,9 @@ if TYPE_CHECKING:
         Chart as Chart,
         Design as Design,
         Effort as Effort,
-        Entered as Entered,
-        ListedRun as ListedRun,
         MachineState as MachineState,
         Measurement as Measurement,
         Reading as Reading,
-        Run as Run,
         Sample as Sample,
         Share as Share,
         Trust as Trust,

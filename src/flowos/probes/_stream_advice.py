@@ -1,9 +1,8 @@
 """Advice from a sweep of STREAM: what to set, and what that gains."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 
-from flowos.model import Advice, Case, Measurement, Verdict
+from flowos.model import Advice, Case, Verdict
 from flowos.probes._placement import INTEL, OPENMP
 from flowos.probes._tuning_gain import TuningGain
 
@@ -21,21 +20,6 @@ def advice(found: TuningGain) -> tuple[Advice, ...]:
     return tuple(_advice(found, axis, v) for axis, v in best.items())
 
 
-def undecided(measured: Sequence[Measurement], settings: Sequence[Verdict]) -> str:
-    """Why it is not known whether a setting is better; "" if that is known of one at least.
-
-    measured: numbers of the probes that advise. settings: how their settings compare.
-    """
-    cases = {m.case for m in measured}
-    if len(cases) == 1:
-        return "only one setting was measured, so there is nothing to compare it with"
-    if measured and not any(m.trust.good for m in measured):
-        return "none of the numbers can be trusted"
-    if settings and all(v.answer == "inconclusive" for v in settings):
-        return f"none of the {len(settings)} comparisons of settings was decided"
-    return ""
-
-
 def _is_usual(found: TuningGain, v: Verdict) -> bool:
     """Is it the level that programs have by default? Of threads the most."""
     if v.axis == "threads":
@@ -47,19 +31,6 @@ def _is_usual(found: TuningGain, v: Verdict) -> bool:
         )
         return int(v.other) == most
     return v.other == USUAL.get(v.axis, v.other)
-
-
-def merged_advice(found: Iterable[Advice]) -> tuple[Advice, ...]:
-    """Sort by gain, the highest first; of equal advice the one with the highest gain."""
-    by_action: dict[str, list[Advice]] = {}
-    for each in sorted(found, key=lambda a: -a.gain):
-        by_action.setdefault(each.do, []).append(each)
-    return tuple(_together(*alike) for alike in by_action.values())
-
-
-def _together(first: Advice, *others: Advice) -> Advice:
-    more = f"; and {len(others)} more alike" if others else ""
-    return replace(first, why=first.why + more)
 
 
 def _advice(found: TuningGain, axis: str, v: Verdict) -> Advice:

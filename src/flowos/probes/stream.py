@@ -20,7 +20,6 @@ from flowos.model import (
     Reading,
     Unmeasured,
 )
-from flowos.probes._advice import advice
 from flowos.probes._arrays import (
     CACHES_PER_ARRAY,
     MIN_ARRAY_BYTES,
@@ -43,6 +42,7 @@ from flowos.probes._env_charts import env_bars
 from flowos.probes._intensity import TRIAD, Intensity
 from flowos.probes._nominal import nominal_memory
 from flowos.probes._placement import INTEL, OPENMP, Affinity, distinct
+from flowos.probes._stream_advice import advice
 from flowos.probes._suspicious import crowded, with_suspicion
 from flowos.probes._tuning_gain import TuningGain
 

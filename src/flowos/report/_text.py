@@ -9,7 +9,7 @@ from flowos.report._matrix import Matrix, matrices_of
 from flowos.report._panels import headlines_of
 from flowos.report._report import HeadlineNumber, Report
 from flowos.report._roofline import roofs_text, rows_of, title_of
-from flowos.report._runs import lines_of_runs
+from flowos.report._two_runs import lines_of_runs
 from flowos.report._usual import lines_of_places
 from flowos.report._words import (
     UNKNOWN,

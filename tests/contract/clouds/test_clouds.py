@@ -7,12 +7,15 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from libcloud.compute.drivers.ec2 import EC2NodeDriver
 
 from flowos.engine import Machines, open_cloud
+from flowos.engine.cloud._open_cloud import _CLOUDS
 from flowos.model import Cloud, CloudError, CloudRefusal, Vm, VmOrder
+from flowos.model._cloud import CloudDriver
 from flowos.plan import nonce_at
 from tests.waiting import comes
 
@@ -136,6 +139,10 @@ def test_a_cloud_of_no_use_is_a_refusal_and_no_exception(table: Cloud) -> None:
     assert isinstance(refusal, CloudRefusal)
     assert refusal.kind in ("unknown", "unreachable")
     assert "\n" not in refusal.text
+
+
+def test_every_driver_that_a_table_may_name_has_a_cloud() -> None:
+    assert {*_CLOUDS} == {*get_args(CloudDriver)}
 
 
 def closed_port() -> str:

@@ -26,7 +26,7 @@ LISTED_WHOLE = 2
 @pytest.fixture
 def photos(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bucket that is not listed by its first page."""
-    monkeypatch.setattr("flowos.feeder._objects._PAGE", 10)
+    monkeypatch.setattr("flowos.feeder._obstore._PAGE", 10)
     store.bucket("photos", {name: content(name) for name in NAMES})
 
 

@@ -18,7 +18,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 import flowos as fo
-from flowos.feeder._objects import _differ
+from flowos.feeder._obstore import _differ
 
 from .object_store import ObjectStore, tar_of
 

@@ -1,13 +1,13 @@
-"""What to set, and what it is worth: the usual level against the best, the greatest gain first."""
+"""What to set for STREAM, and what it is worth: the usual level against the best."""
 
 import math
 from dataclasses import replace
 
 import pytest
 
-from flowos.model import Advice, Answer, Case, Measurement, Trust, Verdict
-from flowos.probes import TuningGain, merged_advice, undecided
-from flowos.probes._advice import advice
+from flowos.model import Advice, Answer, Case, Verdict
+from flowos.probes import TuningGain
+from flowos.probes._stream_advice import advice
 
 BEST = Case(
     "stream",
@@ -80,49 +80,3 @@ def test_the_worst_placement_stands_for_both_of_its_axes() -> None:
     assert one.gain == 2.0
     (doubted,) = found(replace(changed("stores", "plain", 0.5), disturbed=3))
     assert not doubted.trusted
-
-
-def test_the_greatest_gain_is_first_and_one_deed_is_told_once() -> None:
-    one = Advice(do="`export A=1`", gain=2.0, why="blis")
-    more = (replace(one, gain=5.7, why="blis-pthread"), Advice(do="b", gain=3.0, why="b"))
-    assert [(a.do, a.gain, a.why) for a in merged_advice((one, *more))] == [
-        ("`export A=1`", 5.7, "blis-pthread; and 1 more alike"),
-        ("b", 3.0, "b"),
-    ]
-
-
-def number(case: Case = BEST, *marks: str) -> Measurement:
-    return Measurement(
-        case=case,
-        metric="triad",
-        unit="byte/s",
-        count=1,
-        median=1.0,
-        low=1.0,
-        high=1.0,
-        best=1.0,
-        trust=Trust(marks=marks),
-    )
-
-
-OTHER = BEST.at(stores="plain")
-OPEN = changed("stores", "plain", 0.9, "inconclusive")
-
-
-@pytest.mark.parametrize(
-    ("measured", "settings", "why"),
-    [
-        ((), (), ""),
-        ((number(),), (), "only one setting was measured, so there is nothing to compare it with"),
-        ((number(BEST, "busy"), number(OTHER, "busy")), (), "none of the numbers can be trusted"),
-        ((number(), number(OTHER)), (OPEN, OPEN), "none of the 2 comparisons of settings was"),
-        ((number(), number(OTHER)), (OPEN, changed("threads", "1", 1.0, "equal")), ""),
-        ((number(), number(OTHER, "busy")), (), ""),
-    ],
-)
-def test_why_no_setting_could_be_judged(
-    measured: tuple[Measurement, ...], settings: tuple[Verdict, ...], why: str
-) -> None:
-    said = undecided(measured, settings)
-    assert said.startswith(why)
-    assert bool(said) == bool(why)

@@ -2,6 +2,7 @@
 
 import stat
 import tomllib
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from flowos.engine.cloud._ec2_cloud import Ec2Cloud
@@ -15,12 +16,15 @@ _KEYS = {"key", "secret", "token"}
 def open_cloud(cloud: Cloud) -> Machines:
     """The cloud of a table. Raises CloudError if a file that it names is of no use."""
     user_data = _text(cloud, "user_data") if cloud.user_data else ""
-    found: Machines
-    if cloud.driver == "fake":
-        found = FakeCloud(cloud, user_data)
-    else:
-        found = Ec2Cloud(cloud, user_data, _credentials(cloud) if cloud.credentials else {})
-    return PatientMachines(found, cloud.answer_seconds)
+    return PatientMachines(_CLOUDS[cloud.driver](cloud, user_data), cloud.answer_seconds)
+
+
+def _ec2(cloud: Cloud, user_data: str) -> Machines:
+    return Ec2Cloud(cloud, user_data, _credentials(cloud) if cloud.credentials else {})
+
+
+_CLOUDS: Mapping[str, Callable[[Cloud, str], Machines]] = {"ec2": _ec2, "fake": FakeCloud}
+"""Driver -> its machines, from the table and the text of `user_data`."""
 
 
 def _text(cloud: Cloud, key: str) -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from flowos.engine._look import Look, tick_seconds
 from flowos.engine.local._cgroups import cgroups_v2, cpu_cgroups, text_of
+from flowos.engine.local._processor_power import celsius, energy, throttles
 from flowos.engine.local._state_disk import traffic
-from flowos.engine.local._state_power import celsius, energy, throttles
 
 _BUSY = (0, 1, 2, 5, 6)  # user, nice, system, irq, softirq of /proc/stat; guest is part of user
 _IDLE = (3, 4)  # idle, iowait
