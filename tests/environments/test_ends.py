@@ -19,7 +19,6 @@ from .conftest import (
     Images,
     all_gone,
     descendants,
-    mounts,
 )
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left")
@@ -35,18 +34,6 @@ def fuse_servers() -> set[int]:
     """Also that of the image which other tests of this session share."""
     below = descendants().items()
     return {pid for pid, words in below if "squashfuse" in words and " -- " not in words}
-
-
-def test_a_killed_fuse_server_is_told_and_leaves_no_mount(images: Images) -> None:
-    image = here().image_at(images.squashfs)
-    before = fuse_servers()
-    with here().ready(Environment(image=image, runtime="bwrap")) as ready:
-        (server,) = fuse_servers() - before
-        os.kill(server, 9)
-        assert all_gone([server])
-        outcome = here().run(Launch(argv=("true",), env=ready.env, variables=INSIDE))
-        assert not outcome.ok
-    assert str(ready.env.image and ready.env.image.source) not in mounts()
 
 
 def test_the_fuse_server_of_one_node_is_not_that_of_another(images: Images) -> None:

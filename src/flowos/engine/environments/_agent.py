@@ -1,17 +1,19 @@
 """What runs on another node to make an image ready there: only that node knows what it has.
 
 `main` reads a question from a file of its run folder and answers with one line of JSON. What it
-made ready is there until it is ended.
+made ready is there until it is ended; a line more says each time that the server of the image has
+ended, which is then mounted anew.
 """
 
 import json
 import signal
 import sys
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from flowos.drivers import RUNTIMES, variables_inside
 from flowos.engine.environments._devices import gpu_devices
@@ -32,6 +34,8 @@ from flowos.model import (
 
 _LIMIT_SECONDS = 60.0
 _NOT_EXECUTABLE = 126
+_PACE_SECONDS = 1.0
+"""A server that ends again and again is started no more often."""
 AgentAnswer = dict[str, Any]
 
 
@@ -48,10 +52,26 @@ def main(question: str) -> None:
             answer = {"unseen": True}
         except FlowosError as error:
             answer = {"refused": str(error)}
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
-        while answer.get("stays"):
-            signal.pause()
+        _say(answer)
+        if answer.get("stays"):
+            _stay(runtimes.session)
+
+
+def _say(answer: AgentAnswer) -> None:
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+def _stay(session: LaunchSession) -> NoReturn:
+    """Nothing asks here before a launch, so what has ended is mounted anew at once."""
+    server = next(iter(session.servers.values()), None)
+    while server is None:
+        signal.pause()
+    while True:
+        began = time.monotonic()
+        server().wait()
+        _say({"ended": True})
+        time.sleep(max(0.0, began + _PACE_SECONDS - time.monotonic()))
 
 
 def _ready(held: ExitStack, runtimes: Runtimes, env: Any, copy: str, scratch: str) -> AgentAnswer:

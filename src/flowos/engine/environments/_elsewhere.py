@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, Unpack
 
@@ -14,6 +15,7 @@ import flowos
 from flowos.drivers import BOOTING, RUNTIMES, MpiSaid, Runtime, path_inside
 from flowos.engine._ready import Ready
 from flowos.engine.environments import _agent
+from flowos.engine.environments._image_server import end
 from flowos.engine.environments._images import image_at
 from flowos.engine.environments._shared_copies import SharedCopies
 from flowos.engine.launch._capture import Capture, LineCapture
@@ -51,13 +53,22 @@ class StartsLaunches(Protocol):
     def prepare(self, launch: Launch, **options: Unpack[LaunchKeywords]) -> PreparedLaunch: ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Container:
+    """Which ranks join. enter: what that file says of it. said: of `_Opened`, as it was made."""
+
+    enter: str
+    holder: RunningProcess
+    said: int
+
+
 @dataclass(slots=True)
 class _Opened:
     """An environment that is ready on the node.
 
-    users: how many have not closed it: of this node, and of others for their gangs. container:
-    which ranks join, what `enter` says of it and what holds it. mpis: by PATH. neighbours: the same
-    on other nodes, by name.
+    said: the lines of its agent; after the first, one for each end of what showed the image. users:
+    how many have not closed it: of this node, and of others for their gangs. mpis: by PATH.
+    neighbours: the same on other nodes, by name.
     """
 
     asked: Environment
@@ -65,8 +76,9 @@ class _Opened:
     runtime: Runtime
     notes: tuple[str, ...]
     holder: RunningProcess
+    said: list[str]
     users: list[int] = field(default_factory=lambda: [0, 0])
-    container: tuple[str, RunningProcess] | None = None
+    container: _Container | None = None
     mpis: dict[str, tuple[MpiSaid, ...]] = field(default_factory=dict)
     neighbours: dict[str, Ready] = field(default_factory=dict)
 
@@ -150,12 +162,16 @@ class EnvironmentsElsewhere:
             enter, holder = self._hold(env)
             return enter, (holder,)
         with self._lock:
-            if opened.container is None or opened.container[1].done:
-                opened.container = self._hold(env)
-            return opened.container[0], ()
+            held, said = opened.container, len(opened.said)
+            if held is not None and (held.holder.done or held.said < said):
+                end(held.holder)
+                held = opened.container = None
+            if held is None:
+                held = opened.container = _Container(*self._hold(env), said)
+            return held.enter, ()
 
     def _hold(self, env: Environment) -> tuple[str, RunningProcess]:
-        answer, holder = self._ask("hold", env=to_plain(env))
+        answer, holder, _ = self._ask("hold", env=to_plain(env))
         return answer["enter"], holder
 
     def _of(self, env: Environment) -> _Opened:
@@ -179,10 +195,9 @@ class EnvironmentsElsewhere:
         for ready in others:
             ready.close()
         if over:
-            for holder in (*(opened.container or ())[1:], opened.holder):
-                assert isinstance(holder, RunningProcess)
-                holder.stop()
-                holder.wait()
+            if opened.container is not None:
+                end(opened.container.holder)
+            end(opened.holder)
 
     def _open(self, asked: Environment) -> _Opened:
         assert asked.image is not None
@@ -191,14 +206,14 @@ class EnvironmentsElsewhere:
         shown = self._folder()
         if path_inside(shown, env.binds) != shown:
             env = replace(env, binds=(*env.binds, (str(shown), str(shown))))
-        answer, holder = self._ask("ready", env=to_plain(env), copy="", scratch=self._scratch)
+        asks = partial(self._ask, "ready", env=to_plain(env), scratch=self._scratch)
+        answer, holder, said = asks(copy="")
         if answer.get("unseen"):
-            copy = str(self._copied(whole))
-            answer, holder = self._ask("ready", env=to_plain(env), copy=copy, scratch=self._scratch)
+            answer, holder, said = asks(copy=str(self._copied(whole)))
         ready = from_plain(Environment, answer["env"])
         variants = RUNTIMES[ready.runtime].variants(from_plain(Facts, answer["facts"]))
         notes = tuple(f"node {self._node.name}: {note}" for note in answer["notes"])
-        return _Opened(asked, ready, variants[answer["way"]], notes, holder)
+        return _Opened(asked, ready, variants[answer["way"]], notes, holder, said)
 
     def _copied(self, image: Image) -> Path:
         """For a node that does not see it. Raises EnvironmentRefused if it cannot be copied."""
@@ -221,12 +236,15 @@ class EnvironmentsElsewhere:
         return self._copies.once(self._node.name, image.digest.rpartition(":")[2], copy)
 
     def _asked(self, what: str, **more: Any) -> dict[str, Any]:
-        answer, holder = self._ask(what, **more)
+        answer, holder, _ = self._ask(what, **more)
         holder.wait()
         return answer
 
-    def _ask(self, what: str, **more: Any) -> tuple[dict[str, Any], RunningProcess]:
-        """What the node answers, and the process that does. EnvironmentRefused."""
+    def _ask(self, what: str, **more: Any) -> tuple[dict[str, Any], RunningProcess, list[str]]:
+        """What the node answers, the process that does, and the lines it says. EnvironmentRefused.
+
+        Later ones are added as they come.
+        """
         lines: list[str] = []
         prepared = self._node.prepare(
             Launch(argv=_words(), variables=self._node.variables(BARE)),
@@ -243,10 +261,9 @@ class EnvironmentsElsewhere:
             if refusal := answer.get("refused"):
                 raise EnvironmentRefused(f"node {self._node.name}: {refusal}")
         except BaseException:
-            running.stop()
-            running.wait()
+            end(running)
             raise
-        return answer, running
+        return answer, running, lines
 
 
 def _words() -> Argv:

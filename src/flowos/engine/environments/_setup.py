@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 
 from flowos._dataclasses import replace
 from flowos.drivers import LinkStep, Runtime, SetupStep, runtime_named
+from flowos.engine.environments._image_server import ImageServer, end
 from flowos.engine.launch._orphans import unmount
 from flowos.engine.launch._prepared import PreparedLaunch, own_variables, prepare
 from flowos.engine.launch._run_folders import remove_run_folder
@@ -56,30 +57,38 @@ def _take(step: SetupStep, image: Image, at: Path, session: LaunchSession, undo:
         if not outcome.ok:
             raise _failed(step, image, outcome)
         return
-    running = _bare(launch, session).start()
-    undo.callback(_end, running)
-    until = time.monotonic() + _MOUNT_SECONDS
-    while not os.path.ismount(at):
-        if running.done:
-            raise _failed(step, image, running.wait())
-        if time.monotonic() > until:
-            raise EnvironmentRefused(
-                f"image {image.source}: {step.launch.argv[0]} mounted nothing in "
-                f"{_MOUNT_SECONDS:.0f} s"
-            )
-        time.sleep(_TICK_SECONDS)
-    session.servers[at] = running
+
+    def mounted() -> RunningProcess:
+        return _mounted(step, image, at, _bare(launch, session).start())
+
+    server = ImageServer(at, mounted)
+    undo.callback(server.end)
+    session.servers[at] = server.running
     undo.callback(session.servers.pop, at, None)
+
+
+def _mounted(step: SetupStep, image: Image, at: Path, running: RunningProcess) -> RunningProcess:
+    """The same, once it shows the image."""
+    until = time.monotonic() + _MOUNT_SECONDS
+    try:
+        while not os.path.ismount(at):
+            if running.done:
+                raise _failed(step, image, running.wait())
+            if time.monotonic() > until:
+                raise EnvironmentRefused(
+                    f"image {image.source}: {step.launch.argv[0]} mounted nothing in "
+                    f"{_MOUNT_SECONDS:.0f} s"
+                )
+            time.sleep(_TICK_SECONDS)
+    except BaseException:
+        end(running)
+        raise
+    return running
 
 
 def _bare(launch: Launch, session: LaunchSession) -> PreparedLaunch:
     """Steps run on the node itself, so no runtime has to be known yet."""
     return prepare(launch, runtime_named("bare"), session)
-
-
-def _end(running: RunningProcess) -> None:
-    running.stop()
-    running.wait()
 
 
 def _tear_down(way: Runtime, image: Image, at: Path, session: LaunchSession) -> None:

@@ -48,14 +48,15 @@ class Elsewhere:
 class LaunchSession:
     """Methods may be called from any thread.
 
-    servers: by the folder that they show, the launches without which what enters it has no root.
+    servers: by the folder that they show, what gives the launches without which what enters it has
+    no root.
     elsewhere: they run on another machine, which sees their run folders but no FIFO of ours.
     """
 
     def __init__(self, elsewhere: Elsewhere | None = None) -> None:
         self.elsewhere = elsewhere
         self.folders = RunFolders(elsewhere.base if elsewhere else None)
-        self.servers: dict[PurePath, RunningProcess] = {}
+        self.servers: dict[PurePath, Callable[[], RunningProcess]] = {}
         self._init: Path | None = None
 
     def folder(self) -> Path:
@@ -96,6 +97,7 @@ class LaunchSession:
         if image is None or not self.servers:
             return None
         link = Path(image.source).with_name("image")
-        return self.servers.get(image.source) or (
+        server = self.servers.get(image.source) or (
             self.servers.get(link.readlink()) if link.is_symlink() else None
         )
+        return server() if server else None
