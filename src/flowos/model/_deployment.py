@@ -1,6 +1,10 @@
 """Nodes that were held to be measured, one deployment after the other."""
 
+from datetime import datetime, timedelta
+
 from flowos._dataclasses import dataclass
+
+_SAME_BOOT = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,6 +19,15 @@ class DeployedNode:
     instance: str = ""
     booted: str = ""
     switch: str = ""
+
+    def is_same_machine(self, other: "DeployedNode") -> bool:
+        """Since it was booted: Slurm says of one boot a second more or less each time."""
+        alike = (self.name, self.instance, self.switch) == (
+            other.name,
+            other.instance,
+            other.switch,
+        )
+        return alike and _are_near(self.booted, other.booted)
 
     def __str__(self) -> str:
         words = [self.instance or (self.booted and f"booted {self.booted}")]
@@ -31,3 +44,10 @@ class Deployment:
     number: int
     pool: str
     nodes: tuple[DeployedNode, ...]
+
+
+def _are_near(one: str, other: str) -> bool:
+    try:
+        return abs(datetime.fromisoformat(one) - datetime.fromisoformat(other)) <= _SAME_BOOT
+    except ValueError:
+        return one == other

@@ -2,12 +2,16 @@
 
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePath
 
-from flowos.model import UsageError
+from flowos.engine import Node
+from flowos.model import FlowosError, UsageError
 from flowos.operations._files import check_folder
+from flowos.operations._on_node import outcome_of
 from flowos.operations.settings import pool_named
 
 USUAL_SCRATCH = PurePath("/var/tmp")
@@ -22,15 +26,80 @@ def scratch_of(pool: str | None) -> PurePath:
 
 @contextmanager
 def scratch_in(folder: PurePath) -> Iterator[str]:
-    """A new folder on the measured storage. Raises UsageError if none can be created."""
+    """A new folder on the measured storage. Raises UsageError if none can be created.
+
+    Where it cannot be removed it stays: what was measured counts.
+    """
     try:
-        fresh = tempfile.TemporaryDirectory(prefix="flowos-", dir=folder)
+        fresh = tempfile.TemporaryDirectory(
+            prefix="flowos-", dir=folder, ignore_cleanup_errors=True
+        )
     except OSError as error:
         raise UsageError(
             f"no folder can be made in {folder} ({error.strerror}): give another with --scratch"
         ) from error
     with fresh as name:
         yield name
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """A folder on the measured storage. empty: removes what lies in it, as far as that can be."""
+
+    path: str
+    empty: Callable[[], object]
+
+
+@contextmanager
+def scratch_on(node: Node, folder: PurePath) -> Iterator[Scratch]:
+    """A new folder that the node and its neighbours see; of one alone, else, on its own storage.
+
+    Raises UsageError if none can be created, or if one of several nodes does not see it.
+    """
+    with ExitStack() as stack:
+        path = _seen_folder(node, folder, stack)
+        if path:
+            yield Scratch(path, partial(_emptied, path))
+            return
+        path = _folder_there(node, folder)
+        stack.callback(_try, node, "rm", "-rf", path)
+        yield Scratch(path, partial(_try, node, "find", path, "-mindepth", "1", "-delete"))
+
+
+def _seen_folder(node: Node, folder: PurePath, stack: ExitStack) -> str:
+    """Made here; "" if a node that has no neighbours does not see it."""
+    others = node.neighbours()
+    try:
+        path = stack.enter_context(scratch_in(folder))
+    except UsageError:
+        if others or node.is_here:
+            raise
+        return ""
+    for each in () if node.is_here else (node, *others):
+        if not outcome_of(each, "test", "-d", path).ok:
+            if not others:
+                return ""
+            raise UsageError(
+                f"node {each.name} does not see {folder}: give a folder that all nodes see with "
+                "--scratch"
+            )
+    return path
+
+
+def _folder_there(node: Node, folder: PurePath) -> str:
+    made = outcome_of(node, "mktemp", "-d", "-p", str(folder), "flowos-XXXXXXXX")
+    if not made.ok:
+        said = made.stderr.decode(errors="replace").strip().partition("\n")[0]
+        raise UsageError(
+            f"node {node.name}: no folder can be made in {folder} ({said}): give another with "
+            "--scratch"
+        )
+    return made.stdout.decode().strip()
+
+
+def _try(node: Node, *words: str) -> None:
+    with suppress(FlowosError):
+        outcome_of(node, *words)
 
 
 def check_out(out: Path) -> None:
@@ -43,7 +112,7 @@ def check_out(out: Path) -> None:
         ) from error
 
 
-def emptied(folder: str) -> None:
+def _emptied(folder: str) -> None:
     """Empty the folder; files that cannot be removed stay."""
     for left in Path(folder).iterdir():
         with suppress(OSError):

@@ -17,7 +17,7 @@ from pathlib import Path
 from flowos.engine import NEVER, utc
 from flowos.model import (
     RUNS_MARGIN,
-    DeployedNode,
+    Deployment,
     Facts,
     FlowosError,
     Measurement,
@@ -266,19 +266,28 @@ def _between_nodes(request: MeasurementRequest) -> tuple[str, ...]:
 
 def _is_key(measurement: Measurement) -> bool:
     probe = probe_named(measurement.case.probe)
-    return probe is not None and any(each.fits(measurement) for each in probe.info.headlines)
+    if probe is None:
+        return False
+    if not probe.info.headlines:
+        return measurement.metric in probe.info.deciding
+    return any(each.fits(measurement) for each in probe.info.headlines)
 
 
 def _same_again(runs: Sequence[Run]) -> tuple[str, ...]:
     """Deployments of machines that were still there from one before: their place is the same."""
-    first: dict[tuple[DeployedNode, ...], int] = {}
+    before: list[Deployment] = []
     notes: list[str] = []
     for deployment in (run.deployment for run in runs if run.deployment):
-        nodes = tuple(sorted(deployment.nodes, key=lambda node: node.name))
-        if nodes in first:
+        first = next((each for each in before if _are_same(each, deployment)), None)
+        if first is not None:
             notes.append(
-                f"deployment {deployment.number} got the machines of deployment {first[nodes]}:"
+                f"deployment {deployment.number} got the machines of deployment {first.number}:"
                 " give --between SECONDS, more than the partition's SuspendTime, for new ones"
             )
-        first.setdefault(nodes, deployment.number)
+        before.append(deployment)
     return tuple(notes)
+
+
+def _are_same(one: Deployment, other: Deployment) -> bool:
+    pairs = zip(*(sorted(each.nodes, key=lambda n: n.name) for each in (one, other)), strict=False)
+    return len(one.nodes) == len(other.nodes) and all(a.is_same_machine(b) for a, b in pairs)

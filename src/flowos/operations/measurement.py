@@ -99,6 +99,8 @@ def _request(
             raise _refused(name, words, "names")
     if not isinstance(scratch, (str, PathLike)):
         raise _refused("scratch", scratch, "a folder")
+    if list(env) == ["bare"]:
+        raise UsageError("measure: env=['bare']: name what is to be compared with it")
     if probes and commands:
         raise UsageError("measure: give probes or commands, not both")
     if effort not in get_args(Effort):

@@ -186,8 +186,10 @@ def _planned(
     figures = figures_of(suite, wanted.figures)
     if wanted.nodes > 1:
         figures = tuple(replace(f, instead=f.between or f.instead) for f in figures)
-    with scratch_in(request.scratch):
-        check(request, request.environments or ("bare",))
+    check(request, request.environments or ("bare",))
+    if on is None:
+        with scratch_in(request.scratch):
+            pass
     here = facts(request) if on is None else facts_on(on.node, request)
     before = None if wanted.again else begun(suite.name, request, here, url, wanted.pool)
     before = before or BegunSuite(of=f"s-{engine.utc()[:10]}-{secrets.token_hex(3)}", reports={})

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flowos.engine import Node
-from flowos.model import BARE, Argv, Launch, MeasureError, Outcome
+from flowos.model import Argv, MeasureError, Outcome
+from flowos.operations._on_node import outcome_of
 
-_LIMIT_SECONDS = 20.0
 _LIBRARY = re.compile(r"^\s*(\S+) => (.+?)(?: \(0x[0-9a-f]+\))?$")
 _PT_INTERP = 3
 _OPENED_LATER = "libgcc_s.so.1"
@@ -83,7 +83,7 @@ def libraries_in(listing: str) -> dict[str, str]:
 
 
 def _needed(node: Node, loader: Path, file: Path) -> dict[str, Path]:
-    outcome = _run(node, loader, "--list", file)
+    outcome = outcome_of(node, str(loader), "--list", str(file))
     if not outcome.ok:
         said = _said(outcome)
         if "statically linked" in said:
@@ -99,24 +99,18 @@ def _needed(node: Node, loader: Path, file: Path) -> dict[str, Path]:
 def _copy_what_is_opened_later(node: Node, needed: Iterable[Path], folder: Path) -> None:
     """From next to what is needed, if it is there."""
     near = dict.fromkeys(file.parent / _OPENED_LATER for file in needed)
-    _run(node, "cp", "-L", *near, folder)
+    outcome_of(node, "cp", "-L", *map(str, near), str(folder))
 
 
 def _copy(node: Node, sources: Sequence[Path], to: Path) -> None:
     """What they lead to, as the node sees them."""
     if not sources:
         return
-    outcome = _run(node, "cp", "-L", "--", *sources, to)
+    outcome = outcome_of(node, "cp", "-L", "--", *map(str, sources), str(to))
     if not outcome.ok:
         raise MeasureError(f"{sources[0].name} cannot be copied: {_said(outcome)}")
 
 
-def _run(node: Node, *words: object) -> Outcome:
-    launch = Launch(
-        argv=tuple(map(str, words)), variables=node.variables(BARE), limit_seconds=_LIMIT_SECONDS
-    )
-    return node.run(launch)
-
-
 def _said(outcome: Outcome) -> str:
-    return (outcome.stderr or outcome.stdout).decode(errors="replace").strip()
+    """Its first line: what starts it on a node may add more."""
+    return (outcome.stderr or outcome.stdout).decode(errors="replace").strip().partition("\n")[0]

@@ -185,7 +185,10 @@ def _offered(
         return offered(probe, node, request, environments)
     if isinstance(place.facts, Unmeasured):
         return place.facts
-    return offered(probe, _like_the_node(place.facts, node), request, environments)
+    found = offered(probe, _like_the_node(place.facts, node), request, environments)
+    if isinstance(found, Unmeasured) and found.remedy:
+        return replace(found, remedy=f"in {place.label}: {found.remedy}")
+    return found
 
 
 def _like_the_node(own: Facts, node: Facts) -> Facts:
@@ -232,12 +235,17 @@ def _entries(
 def _entry(
     of: ComparedCase, case: Case, place: PreparedEnvironment, cache: BinaryCache
 ) -> ComparisonCase:
-    """Raises MeasureError if the case cannot be run in this environment."""
+    """Raises MeasureError if the case cannot be run, or not be timed, in this environment."""
     image = place.env.image
     entry_point = image.config.entrypoint if image else ()
     if of.way == "run" and image and not entry_point:
         raise MeasureError(f"{place.label}: the image names no entry point, so run is exec")
     program = of.probe.program(of.case)
+    if program.starts and not place.node.is_here:
+        raise MeasureError(
+            f"a start on node {place.node.name} is timed from here, with its cluster's part in it: "
+            "measure in a job there, without --pool"
+        )
     words = entered(of.way, words_in(place, program, cache), entry_point)
     return ComparisonCase(place=place, compared=of, case=case, program=program, words=words)
 

@@ -18,7 +18,7 @@ from flowos.model import (
     Tried,
     Unmeasured,
 )
-from flowos.operations._scratch import scratch_in
+from flowos.operations._scratch import Scratch, scratch_on
 from flowos.operations.environment import environment
 from flowos.operations.measure._binary_cache import BinaryCache
 from flowos.operations.measure._bundle import Bundle
@@ -45,7 +45,7 @@ class ReadyRun:
 
     places: tuple[PreparedEnvironment, ...]
     plan: MeasurementPlan
-    scratch: str
+    scratch: Scratch
     spin: Callable[[Program], Outcome] | None = None
 
 
@@ -73,10 +73,12 @@ def ready_run(
     request = request if several else replace(request, binary="own")
     asked = [(word, environment(word)) for word in environments]
     with (
-        scratch_in(request.scratch) as scratch,
-        tempfile.TemporaryDirectory(prefix="measure-", dir=node.folder()) as name,
+        scratch_on(node, request.scratch) as scratch,
+        tempfile.TemporaryDirectory(
+            prefix="measure-", dir=node.folder(), ignore_cleanup_errors=True
+        ) as name,
     ):
-        bare = bare_on(node, facts, Path(name), Path(scratch), request.nodes)
+        bare = bare_on(node, facts, Path(name), Path(scratch.path), request.nodes)
         cache = BinaryCache(bare)
         if several:
             on_progress(Progress(doing="making the environments ready"))

@@ -100,7 +100,7 @@ def measured(  # noqa: PLR0913 - the last ones by keyword
     be written, a note says so and the results are returned. Raises UsageError if the folder is not
     writable at the start.
     """
-    _check(request, out)
+    _check(request, out, on)
     started = engine.utc()
     node = facts(request) if on is None else facts_on(on.node, request)
     check_facts(node)
@@ -144,13 +144,17 @@ def _environments(request: MeasurementRequest) -> tuple[str, ...]:
     return request.environments or ("bare",)
 
 
-def _check(request: MeasurementRequest, out: Path | None = None) -> None:
+def _check(
+    request: MeasurementRequest, out: Path | None = None, on: DeployedOn | None = None
+) -> None:
     """Raises UsageError or EnvironmentRefused if it cannot be, before seconds go into facts."""
     if out is not None:
         check_out(out)
     check_commands(request)
-    with scratch_in(request.scratch):
-        check(request, _environments(request))
+    check(request, _environments(request))
+    if on is None:
+        with scratch_in(request.scratch):
+            pass
 
 
 def _opened(url: str | None, notes: list[str]) -> Store | None:

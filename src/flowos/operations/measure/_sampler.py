@@ -19,7 +19,7 @@ from flowos.model import (
     Sample,
     Unmeasured,
 )
-from flowos.operations._scratch import emptied
+from flowos.operations._scratch import Scratch
 from flowos.operations.measure._time import STOPPED
 from flowos.probes import Program, state
 
@@ -44,7 +44,7 @@ class Sampler:
     node: Node
     keep: Callable[[Sample], None]
     on_progress: OnProgress
-    scratch: str | None = None
+    scratch: Scratch | None = None
     spin: Callable[[Program], Outcome] | None = None
     gone: Callable[[], str] = str
     _ends: float = 0.0
@@ -92,7 +92,7 @@ class Sampler:
         self._check_nodes()
         also = f", {len(cases) - 1} next to it in turns" if len(cases) > 1 else ""
         self.on_progress(Progress(doing=cases[0].label + also, left_seconds=self.left_seconds))
-        storage = Path(self.scratch) if on_storage and self.scratch else None
+        storage = Path(self.scratch.path) if on_storage and self.scratch else None
         before, look = self._spin(), self.node.look(storage)
         try:
             answers = read()
@@ -127,7 +127,7 @@ class Sampler:
         if isinstance(answer, Unmeasured):
             answer = STOPPED if self.stopped else answer
             if self.scratch:  # else a half-written file with holes is measured next
-                emptied(self.scratch)
+                self.scratch.empty()
             return answer
         samples = [_sampled(self.run, case, number, reading, around) for reading in answer[0]]
         samples = [replace(sample, interleaved=interleaved) for sample in samples]

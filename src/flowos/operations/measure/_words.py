@@ -2,9 +2,12 @@
 
 import re
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
+from flowos.engine import Node
 from flowos.model import Argv, Exited, MeasureError, NotStarted
+from flowos.operations._on_node import outcome_of
 from flowos.operations.measure._binary_cache import BinaryCache
 from flowos.operations.measure._environments import PreparedEnvironment
 from flowos.probes import Build, Program
@@ -26,20 +29,20 @@ def words_in(place: PreparedEnvironment, program: Program, cache: BinaryCache) -
         return (str(cache.built_in(place, program.build)), *program.argv)
     opens = tuple(map(Path, program.opens))
     tool = cache.built(program.build) if program.build else Path(program.argv[0])
-    made = cache.bundled(tool, _with_siblings(opens))
+    made = cache.bundled(tool, _with_siblings(place.node, opens))
     words = program.argv if program.build else program.argv[1:]
     inside = {str(file): str(made.holds(file)) for file in opens}
     return (*made.words, *(inside.get(word, word) for word in words))
 
 
-def _with_siblings(libraries: tuple[Path, ...]) -> tuple[Path, ...]:
+def _with_siblings(node: Node, libraries: tuple[Path, ...]) -> tuple[Path, ...]:
     """The libraries with MKL's parts, which it opens by name and the loader does not list."""
     parts = (
-        part
+        library.with_name(name)
         for library in libraries
         if library.name.startswith("libmkl_rt")
-        for pattern in ("libmkl_*.so*", "libiomp5.so*")
-        for part in sorted(library.parent.glob(pattern))
+        for name in sorted(outcome_of(node, "ls", str(library.parent)).stdout.decode().split("\n"))
+        if fnmatch(name, "libmkl_*.so*") or fnmatch(name, "libiomp5.so*")
     )
     return tuple(dict.fromkeys((*libraries, *parts)))
 
