@@ -96,4 +96,4 @@ def call(box: Box, folder: Path, *words: str | Path) -> "subprocess.CompletedPro
 
 
 def env_of(measurement: dict[str, Any]) -> str:
-    return dict(measurement["case"]["levels"]).get("env", "")
+    return str(dict(measurement["case"]["levels"]).get("env", ""))
