@@ -33,6 +33,7 @@ from .conftest import (
     children_of,
     make_busybox,
     ready_or_skip,
+    squash,
     words_of,
 )
 
@@ -303,6 +304,14 @@ def test_an_image_without_mpi_is_refused_before_the_start(small: Path) -> None:
     told = refusal(small, "mpich", "mpiexec.mpich")
     assert told.startswith("it has no MPI, and the node starts ranks with MPICH ")
     assert "apt install mpich" in told
+
+
+def test_an_image_is_named_as_it_was_asked_for_wherever_it_is_shown(
+    small: Path, tmp_path: Path
+) -> None:
+    squash(small, tmp_path / "small.sqfs")
+    told = refusal(tmp_path / "small.sqfs", "mpich", "mpiexec.mpich")
+    assert told.startswith("it has no MPI, and the node starts ranks with MPICH ")
 
 
 def test_an_image_with_another_mpi_is_refused_by_its_library_alone(small: Path) -> None:

@@ -46,7 +46,17 @@ def image_ready(
         undo.callback(tear_down)
         ready = devices.given_to(replace(env, image=entered, runtime=name), runtimes)
         ready = _with_places(ready, entered, points if laid else (), runtimes.session, undo)
+        _remember(ready.image, requested, runtimes.session, undo)
         return ready, notes, undo.pop_all().close
+
+
+def _remember(
+    entered: Image | None, requested: Image, session: LaunchSession, undo: ExitStack
+) -> None:
+    """What a person is told of it."""
+    if entered is not None and entered.source != requested.source:
+        session.sources[entered.source] = requested.source
+        undo.callback(session.sources.pop, entered.source, None)
 
 
 def _can_be_overlaid(runtimes: Runtimes, facts: Facts, name: str, image: Image) -> bool:

@@ -64,7 +64,9 @@ class MpiCheck:
         path = dict(variables).get("PATH", "")
         reason = incompatibility(requested, mpi_said(says), self.mpis_inside(env, path))
         if reason is not None:
-            raise EnvironmentRefused(f"image {env.image.source}: {reason.text}; {reason.remedy}")
+            source = env.image.source
+            asked = self._runtimes.session.sources.get(source, source)
+            raise EnvironmentRefused(f"image {asked}: {reason.text}; {reason.remedy}")
 
     def wrong_mpirun(self, launcher: str, mpirun: str = "") -> str:
         """That it is of another MPI than the launcher's name says, and what to do; or "".

@@ -49,7 +49,7 @@ class LaunchSession:
     """Methods may be called from any thread.
 
     servers: by the folder that they show, what gives the launches without which what enters it has
-    no root.
+    no root. sources: by the path by which an image is entered, that of what was asked for.
     elsewhere: they run on another machine, which sees their run folders but no FIFO of ours.
     """
 
@@ -57,6 +57,7 @@ class LaunchSession:
         self.elsewhere = elsewhere
         self.folders = RunFolders(elsewhere.base if elsewhere else None)
         self.servers: dict[PurePath, Callable[[], RunningProcess]] = {}
+        self.sources: dict[PurePath, PurePath] = {}
         self._init: Path | None = None
 
     def folder(self) -> Path:
