@@ -53,7 +53,7 @@ def image_ready(
 def _remember(
     entered: Image | None, requested: Image, session: LaunchSession, undo: ExitStack
 ) -> None:
-    """What a person is told of it."""
+    """Messages name it so."""
     if entered is not None and entered.source != requested.source:
         session.sources[entered.source] = requested.source
         undo.callback(session.sources.pop, entered.source, None)
