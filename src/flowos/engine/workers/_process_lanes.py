@@ -309,10 +309,10 @@ class ProcessLane:
         start = self._state.start
         try:
             outcome = worker.running.wait(0.0 if start.where else _END_SECONDS)
-            how = how_gone(start, outcome)
+            how = how_gone(start, outcome).removesuffix(worker.why_unreachable)
         except TimeoutError:
             worker.kill()
-            how = f"its connection ended{worker.why_unreachable}"
+            how = "its connection ended"
         else:
             if start.where:
                 self._state.print_left(outcome)
@@ -320,7 +320,7 @@ class ProcessLane:
             return Cancelled(_STOPPED)
         place, number = worker.place or (0, 0)
         program, stage = self._state.program, stages[place]
-        error = lost(program.step(stage, number), start.where, when, how)
+        error = lost(program.step(stage, number), start.where, when, how + worker.why_unreachable)
         return program.in_rounds(error, stage, number, worker.round_of)
 
 
