@@ -307,6 +307,7 @@ class ProcessLane:
 
     def _lost(self, worker: WorkerProcess, stages: Sequence[Stage], when: str = "") -> FlowosError:
         start = self._state.start
+        place, number = worker.place or (0, 0)  # why its node is unreachable is known after that
         try:
             outcome = worker.running.wait(0.0 if start.where else _END_SECONDS)
             how = how_gone(start, outcome).removesuffix(worker.why_unreachable)
@@ -318,7 +319,6 @@ class ProcessLane:
                 self._state.print_left(outcome)
         if self._stopped or self._state.closed:
             return Cancelled(_STOPPED)
-        place, number = worker.place or (0, 0)
         program, stage = self._state.program, stages[place]
         error = lost(program.step(stage, number), start.where, when, how + worker.why_unreachable)
         return program.in_rounds(error, stage, number, worker.round_of)
