@@ -313,3 +313,5 @@ def test_probes_that_are_not_between_nodes_are_refused_before_any_is_held() -> N
     Path("flowos.toml").write_text(FAKE + 'script = ["refuse it was asked"]')
     with pytest.raises(UsageError, match="probe 'stream' does not measure between nodes; mpi"):
         fo.measure("stream", pool="two")
+    with pytest.raises(UsageError, match=r"^no probe is called 'nosuch'; the probes are "):
+        fo.measure("nosuch", pool="two")

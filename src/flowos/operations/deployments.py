@@ -170,10 +170,10 @@ def _on_nodes(request: MeasurementRequest, nodes: int) -> MeasurementRequest:
 
     What cannot be measured is refused before any are held.
     """
-    if nodes > 1:
-        request = replace(request, probes=_between_nodes(request), nodes=nodes)
     check(request, request.environments or ("bare",))
-    return request
+    if nodes == 1:
+        return request
+    return replace(request, probes=_between_nodes(request), nodes=nodes)
 
 
 def _together(done: Sequence[Result], out: Path, unfinished: Sequence[str]) -> Deployments:
@@ -259,7 +259,7 @@ def _between_nodes(request: MeasurementRequest) -> tuple[str, ...]:
             how = " in several environments" if several > 1 else ""
             raise UsageError(
                 f"probe {name!r} does not measure between nodes{how}; {', '.join(known)} do; "
-                "one node measures it too"
+                "ask for one node, or for these"
             )
     return request.probes or tuple(name for name, when in known.items() if when != "named")
 
