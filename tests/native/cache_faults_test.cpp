@@ -117,6 +117,37 @@ void a_program_that_handles_bus_errors_itself_is_not_ended() {
   CHECK(cache.part_of(8) >= 1);
 }
 
+// Each look at the index is preceded by a system call, so that a sample is to take but one.
+void what_was_seen_is_read_without_the_index() {
+  const Folder folder;
+  fill(folder.cache());
+  Cache cache(folder.cache(), kPrint, kSamples, small_segments());
+  Cache::Seen seen;
+  CHECK(cache.claim(7, seen) == Claim::ready);
+  CHECK(::truncate(folder.file("index").c_str(), 0) == 0);
+  std::vector<std::byte> bytes(seen.length);
+  CHECK(cache.read(7, seen, bytes) && bytes == bytes_of(7));
+  CHECK(!cache.find(7) && cache.damaged() == 0);
+}
+
+void a_program_that_takes_bus_errors_after_a_claim_is_not_ended_by_the_read() {
+  if (kUnderTsan) return;  // during an exchange it holds a lock that our handler waits for
+  const Folder folder;
+  fill(folder.cache());
+  Cache cache(folder.cache(), kPrint, kSamples, small_segments());
+  Cache::Seen seen;
+  CHECK(cache.claim(7, seen) == Claim::ready);
+  struct sigaction action{};
+  action.sa_handler = [](int) { ::_exit(3); };
+  CHECK(::sigaction(SIGBUS, &action, nullptr) == 0);
+  for (const std::string& segment : segments_of(folder.cache())) {
+    CHECK(::truncate(segment.c_str(), 0) == 0);
+  }
+  CHECK(::truncate(folder.file("index").c_str(), 0) == 0);
+  std::vector<std::byte> bytes(seen.length);
+  CHECK(!cache.read(7, seen, bytes));
+}
+
 // Other faults still reach the handler installed before, such as Python's faulthandler.
 void a_bus_error_that_is_not_ours_is_handed_on() {
   const Folder folder;
@@ -273,6 +304,8 @@ int main() {
   an_index_truncated_in_use_ends_nothing_but_the_keeping();
   a_bus_error_that_is_not_ours_is_handed_on();
   a_program_that_handles_bus_errors_itself_is_not_ended();
+  what_was_seen_is_read_without_the_index();
+  a_program_that_takes_bus_errors_after_a_claim_is_not_ended_by_the_read();
   after_a_restart_all_is_unverified_until_it_was_read();
   another_machine_in_it_is_refused();
   what_is_no_index_of_ours_is_replaced();

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -172,6 +173,12 @@ void what_is_dropped_makes_room() {
   CHECK(segment_bytes_of(folder.cache()) <= 8 << 20);
 }
 
+// Every second sample by what was seen before.
+bool read_either_way(Cache& cache, std::uint64_t sample, std::vector<std::byte>& bytes) {
+  const auto seen = sample % 2 == 0 ? cache.find(sample) : std::nullopt;
+  return seen ? cache.read(sample, *seen, bytes) : cache.read(sample, bytes);
+}
+
 void a_reader_never_sees_other_bytes_while_another_drops() {
   const Folder folder;
   Cache cache(folder.cache(), kPrint, 8, small_segments(8 << 20));
@@ -188,7 +195,7 @@ void a_reader_never_sees_other_bytes_while_another_drops() {
   while (!done) {
     for (std::uint64_t sample = 0; sample < 8; ++sample) {
       std::vector<std::byte> bytes(bytes_of(sample).size());
-      if (cache.read(sample, bytes)) {
+      if (read_either_way(cache, sample, bytes)) {
         CHECK(bytes == bytes_of(sample));
       } else {
         cache.publish(sample, bytes_of(sample));  // it was dropped, and is ours
@@ -197,6 +204,27 @@ void a_reader_never_sees_other_bytes_while_another_drops() {
   }
   dropping.join();
   CHECK(cache.damaged() == 0);
+}
+
+void what_was_seen_and_has_moved_meanwhile_is_read_where_it_is_now() {
+  const Folder folder;
+  Cache cache(folder.cache(), kPrint, 2, small_segments());
+  const auto first = bytes_of(0, 5000);
+  const auto second = bytes_of(1, 5000);
+  std::vector<std::byte> bytes(5000);
+  CHECK(!cache.find(0) && cache.claim(0) == Claim::ours);
+  cache.publish(0, first);
+  Cache::Seen seen;
+  CHECK(cache.claim(0, seen) == Claim::ready && seen.length == 5000);
+  cache.drop(0);
+  CHECK(!cache.find(0) && cache.claim(0) == Claim::ours);
+  cache.publish(0, second);
+  CHECK(cache.read(0, seen, bytes) && bytes == second);
+  cache.drop(0);
+  CHECK(!cache.read(0, seen, bytes) && cache.damaged() == 0);
+  CHECK(cache.publish(0, first));  // it was ours
+  CHECK(cache.claim(0, seen) == Claim::ready);
+  CHECK(cache.read(0, seen, bytes) && bytes == first);
 }
 
 void processes_share_the_reads_of_the_source_equally() {
@@ -304,6 +332,7 @@ int main() {
   a_cache_smaller_than_the_data_is_filled_and_then_says_full();
   what_is_dropped_makes_room();
   a_reader_never_sees_other_bytes_while_another_drops();
+  what_was_seen_and_has_moved_meanwhile_is_read_where_it_is_now();
   processes_share_the_reads_of_the_source_equally();
   its_state_is_told_and_it_is_removed_whole();
 }

@@ -35,6 +35,7 @@ using cache::Segments;
 using cache::SlotRange;
 using cache::State;
 using cache::Word;
+using Seen = Cache::Seen;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
@@ -63,27 +64,22 @@ void wake_all(std::atomic<std::uint64_t>& word) {
 
 std::int64_t now_ns() { return nanoseconds(steady_clock::now().time_since_epoch()).count(); }
 
-// An entry as it was at one moment.
-struct Seen {
-  std::uint64_t bits = 0;
-  std::uint64_t length = 0;
-  SlotRange range;
-  std::uint32_t crc = 0;
+Word word_of(const Seen& seen) { return Word::of(seen.word); }
 
-  Word word() const { return Word::of(bits); }
-};
+SlotRange range_of(const Seen& seen) {
+  return {seen.segment, seen.first, static_cast<std::uint32_t>(cache::slots_for(seen.length))};
+}
 
 Seen look_at(const Entry& entry) {
   for (;;) {
     Seen seen;
-    seen.bits = entry.word.load(std::memory_order_acquire);
-    if (!seen.word().kept()) return seen;
+    seen.word = entry.word.load(std::memory_order_acquire);
+    if (!word_of(seen).kept()) return seen;
     seen.length = entry.length.load(std::memory_order_acquire);
-    seen.range = {entry.segment.load(std::memory_order_acquire),
-                  entry.first.load(std::memory_order_acquire),
-                  static_cast<std::uint32_t>(cache::slots_for(seen.length))};
+    seen.segment = entry.segment.load(std::memory_order_acquire);
+    seen.first = entry.first.load(std::memory_order_acquire);
     seen.crc = entry.crc.load(std::memory_order_acquire);
-    if (entry.word.load(std::memory_order_relaxed) == seen.bits) return seen;
+    if (entry.word.load(std::memory_order_relaxed) == seen.word) return seen;
   }
 }
 
@@ -176,23 +172,23 @@ struct Cache::Inside {
 
   Segments::Found read(const Seen& seen, std::span<std::byte> into) {
     if (seen.length != into.size()) return Segments::Found::wrong;
-    return segments.read(seen.range, into, seen.crc);
+    return segments.read(range_of(seen), into, seen.crc);
   }
 
   // It was seen right since the machine was started.
-  static void trust(Entry& entry, const Seen& seen) {
-    if (seen.word().state != State::unverified) return;
-    std::uint64_t bits = seen.bits;
-    const Word word{State::ready, 0, seen.word().generation};
-    entry.word.compare_exchange_strong(bits, word.bits());
+  void trust(std::uint64_t sample, const Seen& seen) const {
+    if (word_of(seen).state != State::unverified) return;
+    std::uint64_t bits = seen.word;
+    const Word word{State::ready, 0, word_of(seen).generation};
+    entry(sample).word.compare_exchange_strong(bits, word.bits());
   }
 
   // A sample that is not what it should be becomes ours, to be fetched again. Where it was is not
   // given back before the next one that is alone: what the entry says may be what is wrong, and
   // that room another sample's.
-  bool take_over(Entry& entry, const Seen& seen) const {
-    std::uint64_t bits = seen.bits;
-    return entry.word.compare_exchange_strong(bits, mine(State::fetching));
+  bool take_over(std::uint64_t sample, const Seen& seen) const {
+    std::uint64_t bits = seen.word;
+    return entry(sample).word.compare_exchange_strong(bits, mine(State::fetching));
   }
 
   cache::Attached attached;
@@ -213,17 +209,22 @@ Cache::Cache(const std::string& folder, std::uint64_t fingerprint, std::uint64_t
 Cache::~Cache() = default;
 
 Cache::Claim Cache::claim(std::uint64_t sample) {
+  Seen seen;
+  return claim(sample, seen);
+}
+
+Cache::Claim Cache::claim(std::uint64_t sample, Seen& seen) {
   Inside& in = *inside_;
   in.refuse_in_child();
   Entry& entry = in.entry(sample);
-  std::uint64_t seen = entry.word.load(std::memory_order_acquire);
   for (;;) {
-    const Word word = Word::of(seen);
-    if (word.kept()) return Claim::ready;
+    seen = look_at(entry);
+    if (word_of(seen).kept()) return Claim::ready;
     if (!in.writable()) return Claim::full;
-    if (word.claimed()) return Claim::theirs;
+    if (word_of(seen).claimed()) return Claim::theirs;
     if (in.full()) return Claim::full;
-    if (entry.word.compare_exchange_weak(seen, in.mine(State::fetching))) return Claim::ours;
+    std::uint64_t bits = seen.word;
+    if (entry.word.compare_exchange_weak(bits, in.mine(State::fetching))) return Claim::ours;
   }
 }
 
@@ -231,23 +232,32 @@ bool Cache::has(std::uint64_t sample) const {
   return Word::of(inside_->entry(sample).word.load(std::memory_order_acquire)).kept();
 }
 
+std::optional<Cache::Seen> Cache::find(std::uint64_t sample) const {
+  inside_->refuse_in_child();
+  const Seen seen = look_at(inside_->entry(sample));
+  return word_of(seen).kept() ? std::optional(seen) : std::nullopt;
+}
+
 std::uint64_t Cache::length(std::uint64_t sample) const {
   return inside_->entry(sample).length.load(std::memory_order_acquire);
 }
 
 bool Cache::read(std::uint64_t sample, std::span<std::byte> into) {
+  inside_->refuse_in_child();
+  return read(sample, look_at(inside_->entry(sample)), into);
+}
+
+bool Cache::read(std::uint64_t sample, Seen seen, std::span<std::byte> into) {
   Inside& in = *inside_;
   in.refuse_in_child();
-  Entry& entry = in.entry(sample);
-  for (;;) {
-    const Seen seen = look_at(entry);
-    if (!seen.word().kept()) {
+  for (;; seen = look_at(in.entry(sample))) {
+    if (!word_of(seen).kept()) {
       if (!comes(*this, sample)) return false;
       continue;
     }
     switch (in.read(seen, into)) {
       case Segments::Found::right:
-        in.trust(entry, seen);
+        in.trust(sample, seen);
         return true;
       case Segments::Found::unreadable:
         return false;
@@ -255,7 +265,7 @@ bool Cache::read(std::uint64_t sample, std::span<std::byte> into) {
       case Segments::Found::gone:
         break;
     }
-    if (in.writable() && !in.take_over(entry, seen)) continue;  // it has just changed
+    if (in.writable() && !in.take_over(sample, seen)) continue;  // it has just changed
     if (seen.length == into.size()) ++in.damaged;
     return false;
   }
@@ -320,9 +330,11 @@ void Cache::drop(std::uint64_t sample) {
   in.refuse_in_child();
   Entry& entry = in.entry(sample);
   const Seen seen = look_at(entry);
-  std::uint64_t bits = seen.bits;
-  if (!seen.word().kept() || !in.writable() || !entry.word.compare_exchange_strong(bits, 0)) return;
-  in.segments.release(seen.range);
+  std::uint64_t bits = seen.word;
+  if (!word_of(seen).kept() || !in.writable() || !entry.word.compare_exchange_strong(bits, 0)) {
+    return;
+  }
+  in.segments.release(range_of(seen));
   ++in.attached.index->header().drops;
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -37,6 +38,14 @@ class Cache {
     full,    // not here, and no room: fetch it for yourself; nothing to publish or abandon
   };
 
+  // What the index said of a sample at one moment. What is kept is read by it without a second
+  // look: each look costs a system call, as no program says when it takes SIGBUS (keep_guard).
+  struct Seen {
+    std::uint64_t word = 0;
+    std::uint64_t length = 0;  // bytes; this and the rest: where it is kept
+    std::uint32_t segment = 0, first = 0, crc = 0;
+  };
+
   struct Limits {
     std::uint64_t max_bytes = 0;             // 0: what the file system has
     std::uint64_t min_free_bytes = 1 << 30;  // stays free on the file system
@@ -59,13 +68,17 @@ class Cache {
 
   // Safe from all threads of all processes.
   Claim claim(std::uint64_t sample);
+  Claim claim(std::uint64_t sample, Seen& seen);
   bool has(std::uint64_t sample) const;
+  // Nothing: it is not here.
+  std::optional<Seen> find(std::uint64_t sample) const;
   // Of a ready sample.
   std::uint64_t length(std::uint64_t sample) const;
-  // All of a sample, into as many bytes as length() said. False: they were damaged or are gone, or
-  // it has become another length meanwhile; the sample is then ours, as if claimed (where nothing
-  // can be cached it stays unclaimed, and to publish or abandon it does nothing).
+  // All of a sample, into as many bytes as length() or `seen` said. False: they were damaged or are
+  // gone, or it has become another length meanwhile; the sample is then ours, as if claimed (where
+  // nothing can be cached it stays unclaimed, and to publish or abandon it does nothing).
   bool read(std::uint64_t sample, std::span<std::byte> into);
+  bool read(std::uint64_t sample, Seen seen, std::span<std::byte> into);
   // After `ours`: keeps the bytes, or not where there is no room (then later claims say full).
   // Nothing happens where the sample is not ours. Whether they were kept.
   bool publish(std::uint64_t sample, std::span<const std::byte> bytes);

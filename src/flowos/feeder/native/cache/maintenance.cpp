@@ -86,9 +86,9 @@ std::uint64_t Cache::verify(const std::string& path, Progress& progress) {
   std::vector<std::byte> bytes;
   for (std::uint64_t sample = 0; sample < identity.samples; ++sample) {
     if (progress.stopped) throw FeedError("the check of the cache " + path + " was stopped");
-    if (cache.has(sample)) {
-      bytes.resize(cache.length(sample));
-      if (!cache.read(sample, bytes)) cache.abandon(sample);
+    if (const std::optional<Seen> seen = cache.find(sample)) {
+      bytes.resize(seen->length);
+      if (!cache.read(sample, *seen, bytes)) cache.abandon(sample);
     }
     ++progress.found;
   }

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <system_error>
@@ -166,13 +167,13 @@ bool PeerServer::give(const Line& line, std::uint64_t sample, std::unique_ptr<st
                       std::size_t& capacity) {
   Answer answer{Answer::kNotHere, 0, 0};
   std::span<const std::byte> bytes;
-  if (cache_->has(sample)) {
-    const std::size_t length = cache_->length(sample);
+  if (const std::optional<Cache::Seen> seen = cache_->find(sample)) {
+    const std::size_t length = seen->length;
     if (length > capacity) {
       memory = std::make_unique_for_overwrite<std::byte[]>(length);
       capacity = length;
     }
-    if (cache_->read(sample, {memory.get(), length})) {
+    if (cache_->read(sample, *seen, {memory.get(), length})) {
       bytes = {memory.get(), length};
       answer = {static_cast<std::int64_t>(length), crc32c(bytes), 0};
     } else {

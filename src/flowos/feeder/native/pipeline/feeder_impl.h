@@ -142,7 +142,7 @@ struct Feeder::Inside {
   enum class Found { delivered, missing, unwanted };
   void fetch(Worker& self, const Slot& slot);
   Found from_cache(Worker& self, const Slot& slot, Owned& owned);
-  bool read_cached(Worker& self, const Slot& slot);
+  bool read_cached(Worker& self, const Slot& slot, const Cache::Seen& seen);
   bool wait_for_others(Worker& self, const Slot& slot);
   void from_source(Worker& self, const Slot& slot, Owned owned);
   bool wait_for_room(Worker& self, const Slot& slot, std::unique_lock<std::mutex>& lock);

@@ -53,10 +53,11 @@ void Feeder::Inside::fetch(Worker& self, const Slot& slot) {
 Feeder::Inside::Found Feeder::Inside::from_cache(Worker& self, const Slot& slot, Owned& owned) {
   if (!cache) return Found::missing;
   unsigned tries = 0;  // what goes for a larger one may not make room enough
+  Cache::Seen seen;
   for (;;) {
-    switch (cache->claim(slot.sample)) {
+    switch (cache->claim(slot.sample, seen)) {
       case Cache::Claim::ready:
-        if (read_cached(self, slot)) {
+        if (read_cached(self, slot, seen)) {
           note_kept(slot);
           return Found::delivered;
         }
@@ -73,10 +74,10 @@ Feeder::Inside::Found Feeder::Inside::from_cache(Worker& self, const Slot& slot,
   }
 }
 
-bool Feeder::Inside::read_cached(Worker& self, const Slot& slot) {
-  const std::size_t bytes = cache->length(slot.sample);
+bool Feeder::Inside::read_cached(Worker& self, const Slot& slot, const Cache::Seen& seen) {
+  const std::size_t bytes = seen.length;
   std::byte* into = buffer_for(self, slot, bytes);
-  if (!cache->read(slot.sample, {into, bytes})) return false;
+  if (!cache->read(slot.sample, seen, {into, bytes})) return false;
   self.bytes_while_busy = bytes;
   self.times.lap(Work::fetch);
   self.times.count(Did::read_cache, bytes);
