@@ -3,11 +3,12 @@ OpenCL by fo.opencl, next to pyopencl.
 
 All ways by turns, medians and the middle half of the rounds. `check`: a task of arrays,
 against one of integers. `call`: three arrays of 16 floats, into an output that is there and into a
-new one. `two`: two tasks at once against one after the other. `triad`: two C++ tasks against a
-program with OpenMP. `first`: compiled, and found in the cache by a new process. `opencl`: a call
-with three arrays of 16 floats, and the time that its thread works for it; the triad; the first use.
-`either`: two triads in a chain, each engine forced and chosen, by size. `empty`: 10,000 empty tasks
-side by side and in a chain, next to StarPU's.
+new one. `two`: two tasks at once against one after the other. `triad`: two C++ tasks against
+one with OpenMP, with new outputs; their functions against a program with OpenMP, with outputs that
+are reused. `first`: compiled, and found in the cache by a new process. `opencl`: a call with three
+arrays of 16 floats, and the time that its thread works for it; the triad; the first use. `either`:
+two triads in a chain, each engine forced and chosen, by size. `empty`: 10,000 empty tasks side by
+side and in a chain, next to StarPU's.
 `hdl`: an adder in Verilog, simulated: cycles a second, microseconds a sample and a call, and
 seconds to build it, with Verilator's library and without.
 """
@@ -28,7 +29,9 @@ from typing import Any
 
 import numpy as np
 from _by_turns import Way, by_turns, repeated
+from _by_turns import rounds as read_rounds
 from _empty_tasks import empty_tasks
+from _triad_peers import into_given, openmp_program, reused_outputs
 
 import flowos as fo
 
@@ -121,17 +124,13 @@ def calls(rounds: int) -> dict[str, Any]:
     from cffi import FFI
 
     from flowos._native import native_call
-    from flowos.engine.bodies._compile import library_of
 
     count = 20_000
     b, c, a = np.ones(16, np.float32), np.ones(16, np.float32), np.empty(16, np.float32)
     function = TRIAD.body.fun
     function(b, c)
-    path = str(library_of(function.code))
-    triad = ctypes.CDLL(path).triad
-    triad.argtypes = [ctypes.c_void_p] * 2 + [ctypes.c_int64, ctypes.c_void_p]
+    given, triad, path = into_given(function, "triad")
     address = ctypes.cast(triad, ctypes.c_void_p).value or 0
-    given = native_call(address, "aaia", [], [], [], print, print)
     into = native_call(address, "aa", [], [(0, 0)], [("float32", [(0, 0)])], print, print)
     ffi = FFI()
     ffi.cdef("int triad(const float*, const float*, int64_t, float*);")
@@ -169,20 +168,34 @@ def two_at_once(rounds: int, spins: int) -> dict[str, Any]:
 
 
 def triads(rounds: int, floats: int) -> dict[str, Any]:
-    """Seconds of a[i] = b[i] + 3 c[i]: two tasks with half of it each, and OpenMP."""
+    """Seconds of a[i] = b[i] + 3 c[i]: two tasks with half of it each, and OpenMP; by both into
+    new outputs, and into those that are there."""
     b, c, half = np.ones(floats, np.float32), np.ones(floats, np.float32), floats // 2
     ports = [fo.flow_input(name, VECTOR) for name in ("b", "c", "d", "e")]
     values = (b[:half], c[:half], b[half:], c[half:])
     openmp = OPENMP.body.fun
     flow = fo.flow_output(TRIAD(ports[0], ports[1]), TRIAD(ports[2], ports[3]))
-    with fo.slice(flow, cores=2) as tasks:
-        found = by_turns(
-            {"two tasks": lambda: tasks.run(*values), "openmp": lambda: openmp(b, c)}, rounds, 1.0
-        )
-        parts: Any = tasks.run(*values)
+    given, a = into_given(TRIAD.body.fun, "triad")[0], np.zeros(floats, np.float32)
+    calls = [(b[:half], c[:half], a[:half]), (b[half:], c[half:], a[half:])]
+    with (
+        fo.slice(flow, cores=2) as tasks,
+        openmp_program(floats) as program,
+        reused_outputs(given, calls) as reused,
+    ):
+        ways: dict[str, Way] = {
+            "two tasks": lambda: tasks.run(*values),
+            "openmp": lambda: openmp(b, c),
+            "two calls, outputs reused": reused,
+            "openmp program": program,
+        }
+        found = by_turns(ways, rounds, 1.0)
+        parts: Any = (*tasks.run(*values), a)
         total = sum(float(part.sum(dtype=np.float64)) for part in parts)
-    ratio = found["openmp"]["median"] / found["two tasks"]["median"]
-    return {**found, "of_openmp": ratio, "right": total == 4.0 * floats}
+        right = total == 8.0 * floats and program() == 4.0
+    median = {name: each["median"] for name, each in found.items()}
+    of_openmp = median["openmp"] / median["two tasks"]
+    of_program = median["openmp program"] / median["two calls, outputs reused"]
+    return {**found, "of_openmp": of_openmp, "of_program": of_program, "right": right}
 
 
 def bare_pyopencl() -> Callable[[Any, Any], Any]:
@@ -359,7 +372,7 @@ def built() -> dict[str, float]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=21)
+    parser.add_argument("--rounds", type=read_rounds, default=21)
     parser.add_argument("--floats", type=int, default=1 << 26)
     parser.add_argument("--spins", type=int, default=10_000_000)
     parser.add_argument("--samples", type=int, default=2_000_000)

@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 import numpy as np
-from _by_turns import Way, by_turns, repeated
+from _by_turns import Way, by_turns, repeated, rounds
 
 import flowos as fo
 
@@ -31,7 +31,7 @@ TASKS: dict[str, tuple[Any, Any]] = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--rounds", type=rounds, default=9)
     parser.add_argument("--calls", type=int, default=200)
     parser.add_argument("--floats", type=int, default=12_500_000)
     parser.add_argument("--json", action="store_true", help="the only form there is")

@@ -46,8 +46,8 @@ def grid(namespaces: None) -> Iterator[Grid]:  # noqa: ARG001
 
 @pytest.fixture(scope="module")
 def clouds(namespaces: None) -> Iterator[Box]:  # noqa: ARG001
-    """One with two nodes that it powers up."""
-    with Box(nodes=1, cloud=2) as box:
+    """One with two nodes that it powers up, which are apart."""
+    with Box(nodes=1, apart=True, cloud=2) as box:
         yield box
 
 

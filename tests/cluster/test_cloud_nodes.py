@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-import flowos as fo
 from tests.waiting import PATIENCE_SECONDS, comes
 
 from .box import Box
@@ -28,7 +28,6 @@ from .cloud_nodes import (
     states,
     waiting,
 )
-from .tasks import meets
 from .test_box import left_of
 
 POOL = """\
@@ -89,7 +88,7 @@ def test_a_node_that_a_person_gave_back_is_left_alone(cloud: Box) -> None:
 def test_a_cloud_that_hangs_is_given_up_and_slurm_does_not_wait(cloud: Box) -> None:
     cloud.set_cloud("retry_seconds = 2", "answer_seconds = 1.5", 'answers = ["create: hang"]')
     with subprocess.Popen(
-        ("srun", "--quiet", "--partition=cloud", "--nodelist=c1", "true"),
+        (*cloud.enter, "srun", "--quiet", "--partition=cloud", "--nodelist=c1", "true"),
         env={**os.environ, **cloud.variables},
         stderr=subprocess.PIPE,
         text=True,
@@ -111,7 +110,7 @@ def test_a_mistake_in_the_settings_is_said_in_slurm(cloud: Box) -> None:
 
 
 def test_a_reason_stays_when_slurm_gives_up_too() -> None:
-    with Box(nodes=1, cloud=1, resume_seconds=15) as box:
+    with Box(nodes=1, apart=True, cloud=1, resume_seconds=15) as box:
         box.set_cloud("retry_seconds = 3600", f'answers = ["create: {NO_MORE}"]')
         box.run("srun", "--partition=cloud", "true")
         assert comes(lambda: states(box)["c1"][0].startswith("down") and NO_MORE in reason(box))
@@ -149,24 +148,34 @@ def test_a_machine_that_comes_after_its_node_was_powered_down_is_ended(cloud: Bo
     assert machines(cloud) == []
 
 
-FLOW = fo.flow_output(meets(fo.flow_input("x", fo.int64), fo.flow_input("folder", fo.str_)))
+MEETS = """
+import os, sys
+import flowos as fo
+from tests.cluster.tasks import meets
+os.environ["FLOWOS_CONFIG"], folder = sys.argv[1:]
+flow = fo.flow_output(meets(fo.flow_input("x", fo.int64), fo.flow_input("folder", fo.str_)))
+try:
+    with fo.slice(flow, pool="cloud", nodes=2, workers="process") as s:
+        print(*(found for (found,) in s.map([(1, folder), (2, folder)])), sep="\\n")
+except fo.SliceRefused as error:
+    print(error)
+"""
 
 
-def test_a_slice_powers_its_nodes_up_and_a_quota_is_its_refusal(
-    cloud: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "flowos.toml").write_text(POOL.format(shared=cloud.shared))
-    monkeypatch.setenv("FLOWOS_CONFIG", str(tmp_path / "flowos.toml"))
-    for name, value in cloud.variables.items():
-        monkeypatch.setenv(name, value)
-    with fo.slice(FLOW, pool="cloud", nodes=2, workers="process") as s:
-        found = s.map([(1, str(tmp_path)), (2, str(tmp_path))])
-        items, nodes = zip(*(str(each).split(" on ") for (each,) in found), strict=True)
-        assert (items, sorted(nodes)) == (("1", "2"), ["c1", "c2"])
+def test_a_slice_powers_its_nodes_up_and_a_quota_is_its_refusal(cloud: Box) -> None:
+    (cloud.folder / "content/meets").mkdir()  # the shared folder
+    settings = cloud.folder / "pools.toml"
+    settings.write_text(POOL.format(shared=cloud.shared))
+    path = f"PYTHONPATH={Path(__file__).parents[2]}"
+    words = ("env", path, sys.executable, "-c", MEETS, str(settings), str(cloud.shared / "meets"))
+    ran = cloud.run(*words)
+    assert ran.stderr == ""
+    items, nodes = zip(*(line.split(" on ") for line in ran.stdout.splitlines()), strict=True)
+    assert (items, sorted(nodes)) == (("1", "2"), ["c1", "c2"])
     assert comes(lambda: down(cloud) == {*NODES})
     cloud.set_cloud("retry_seconds = 2", f'answers = ["create: {NO_MORE}"]')
-    with pytest.raises(fo.SliceRefused, match=f"pool cloud: node c[12]: box: quota: {NO_MORE}"):
-        fo.slice(FLOW, pool="cloud", nodes=2, workers="process")
+    refused = cloud.run(*words).stdout
+    assert re.match(f"pool cloud: node c[12]: box: quota: {NO_MORE}", refused), refused
     cloud.set_cloud()
 
 

@@ -107,7 +107,7 @@ def test_a_machine_that_is_no_login_node_is_said_to_be_none(tmp_path: Path, grid
         ({"nodes": 9}, "9 nodes asked for, 2 of 2 have"),
         ({"lease_seconds": 60.0}, "lease_seconds: what it holds ends with this program"),
         ({"topology": "pack"}, "Grid Engine does not place nodes"),
-        ({"gpus": 1}, "1 GPUs asked for, n1 has 0"),
+        ({"gpus": 1}, "1 GPU asked for, n1 has 0"),
     ],
 )
 def test_what_grid_engine_cannot_give_a_slice_is_refused_in_one_line(

@@ -6,7 +6,7 @@ import pwd
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -136,8 +136,12 @@ def test_storage_is_shown_as_promised_as_a_node_sees_it_and_as_fio_measured_it(
         (("nodes = 3",), "3 nodes asked for, partition 'main' gives 2"),
         (("max_seconds = 7200",), "7200 s asked for, partition 'main' gives 3600 s at most"),
         (("cores = 64",), "0 of 2 have what each has to have: 64 cores asked for, n1 has 4"),
-        (('constraint = "fast"',), "allocation failure: Invalid feature specification"),
-        (('gres = "gpu:1"',), "0 of 2 have what each has to have: 1 GPUs asked for, n1 has 0"),
+        (
+            ('constraint = "fast|icelake"',),
+            "constraint='fast|icelake': no node of partition 'main' has 'fast'; its nodes have no "
+            "features",
+        ),
+        (('gres = "gpu:1"',), "0 of 2 have what each has to have: 1 GPU asked for, n1 has 0"),
     ],
 )
 def test_what_the_cluster_can_never_give_is_said_at_once(
@@ -146,6 +150,44 @@ def test_what_the_cluster_can_never_give_is_said_at_once(
     code, said = checked(box.variables, *keys)
     assert (code, said.partition("cannot be used: pool c: ")[1]) == (1, "cannot be used: pool c: ")
     assert said.endswith(complaint)
+
+
+@pytest.fixture
+def featured(box: Box) -> Iterator[Box]:
+    def have(features: str) -> None:
+        words = (f"AvailableFeatures={features}", f"ActiveFeatures={features}")
+        box.run("scontrol", "update", "NodeName=n1", *words)
+
+    have("icelake,nvme")
+    yield box
+    have("")
+
+
+def test_features_that_no_node_has_are_named_by_a_slice_as_by_the_check(featured: Box) -> None:
+    has = "; its nodes have icelake, nvme"
+    for constraint, complaint in (
+        ("icelak", f"no node of partition 'main' has it{has}; did you mean 'icelake'?"),
+        ("icelake|nosuch", f"no node of partition 'main' has 'nosuch'{has}"),
+        ("[icelake", "its brackets do not match"),
+    ):
+        says = f"pool c: constraint='{constraint}': {complaint}"
+        _, said = checked(featured.variables, f'constraint = "{constraint}"')
+        assert said.endswith(f"cannot be used: {says}")
+        assert held(featured) == says
+    assert checked(featured.variables, 'constraint = "icelake&nvme"')[0] == 0
+    checked(featured.variables, 'constraint = "icelake&nvme"', "nodes = 2")
+    assert held(featured, nodes=2) == (
+        "pool c: constraint='icelake&nvme': 2 nodes asked for, 1 of 2 of partition 'main' meets it"
+        f"{has}"
+    )
+
+
+def held(box: Box, nodes: int = 1) -> str:
+    """What a slice of the pool is refused with."""
+    holds = f"import flowos as fo; fo.slice(pool='c', nodes={nodes})"
+    words, variables = (sys.executable, "-c", holds), {**os.environ, **box.variables}
+    done = subprocess.run(words, env=variables, capture_output=True, text=True)
+    return done.stderr.splitlines()[-1].partition("SliceRefused: ")[2]
 
 
 def test_a_shared_folder_that_is_not_there_is_said(box: Box) -> None:

@@ -1,13 +1,11 @@
 """Flows whose Python tasks run in actors of Ray, on two nodes of Slurm.
 
-One Ray for all of them: it takes ten seconds to start. The last tests end it by parts.
+One Ray for all of them: it takes ten seconds to start. `test_ray_faults.py` ends one by parts.
 """
 
 import hashlib
 import os
-import signal
 from collections.abc import Iterator
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -15,16 +13,13 @@ import numpy as np
 import pytest
 
 import flowos as fo
-from flowos.engine import HeldSlice, HoldEvent
+from flowos.engine import HeldSlice
 from tests.guests import named_in
 from tests.waiting import comes
 
 from .box import Box
 from .ray_tasks import (
     add,
-    begins,
-    dies_and_runs_again,
-    dies_once,
     drawn,
     locked,
     made,
@@ -36,7 +31,6 @@ from .ray_tasks import (
     subtract,
     threads,
     three,
-    waits,
 )
 from .tasks import measures
 
@@ -146,21 +140,6 @@ def test_what_cannot_be_sent_is_refused_with_the_port_it_was_for(on_ray: HeldSli
     assert said.count("\n") == 0
 
 
-def test_a_worker_that_is_killed_is_one_clear_line_and_another_one_goes_on(
-    on_ray: HeldSlice, tmp_path: Path
-) -> None:
-    flow = fo.flow_output(dies_once(fo.flow_input("flag", fo.str_)))
-    kind, said, _ = failure(on_ray.run, flow, str(tmp_path / "first"))
-    assert kind is fo.WorkerLost
-    assert said in {
-        f"task 'dies_once': its worker of Ray on {node} is gone: it crashed or was killed"
-        for node in NODES
-    }
-    assert on_ray.run(flow, str(tmp_path / "first")) != [os.getpid()]
-    flow = fo.flow_output(dies_and_runs_again(fo.flow_input("flag", fo.str_)))
-    assert on_ray.run(flow, str(tmp_path / "second")) != [os.getpid()]
-
-
 def test_a_task_has_cores_of_one_node(on_ray: HeldSlice) -> None:
     x = fo.flow_input("x", fo.int64)
     assert on_ray.run(fo.flow_output(threads(x)), 1) == ["2"]
@@ -189,44 +168,3 @@ def test_a_ray_that_exists_is_used_and_left_as_it_is(on_ray: HeldSlice) -> None:
         fo.slice(flow, workers="ray")
     with pytest.raises(fo.SliceRefused, match="command 'true' would run on this machine"):
         fo.slice(fo.flow_output(fo.command(["true"])()), workers="ray", address="auto")
-
-
-def test_no_result_is_lost_with_the_raylet_of_a_node(on_ray: HeldSlice) -> None:
-    """That program alone: the node itself goes on."""
-    flow = fo.flow_output(waits(fo.flow_input("seconds", fo.float64)))
-    results = on_ray.map(flow, [0.1] * 8 + [2.0] * 4)
-    assert {next(results)[0] for _ in range(8)} == NODES
-    (raylet,) = (pid for pid in raylets() if node_of(pid) == "n2")
-    os.kill(raylet, signal.SIGKILL)
-    assert len(list(results)) == 4
-    # workers look once a second whether their raylet is there
-    assert comes(lambda: {on_ray.run(flow, 0.0)[0] for _ in range(8)} == {"n1"})
-
-
-def test_what_runs_on_a_node_that_is_lost_ends_at_once(on_ray: HeldSlice, tmp_path: Path) -> None:
-    """There is no other one after the test before; a busy Ray may not know, and tries that one."""
-    flow = fo.flow_output(begins(fo.flow_input("flag", fo.str_)))
-    run = on_ray.submit(flow, str(tmp_path / "begun"))
-    assert comes((tmp_path / "begun").exists)
-    on_ray.happened(HoldEvent(what="lost", node="n1", reason="it does not answer"))
-    says = "task 'begins': its worker of Ray on n1 is gone: its node is lost"
-    or_of_n2 = "task 'begins': its worker of Ray on n2 is gone: .*; attempt 2"
-    with pytest.raises(fo.WorkerLost, match=f"{says}|{or_of_n2}"):
-        run.result(60)
-    with pytest.raises(fo.WorkerLost, match="task 'begins': all nodes of Ray are gone"):
-        on_ray.run(flow, "")
-
-
-def raylets() -> list[int]:
-    found = []
-    for place in Path("/proc").glob("[0-9]*"):
-        try:
-            found += [int(place.name)] * (place / "exe").readlink().match("*/raylet")
-        except OSError:
-            continue
-    return found
-
-
-def node_of(pid: int) -> str:
-    words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    return next((w[16:].decode() for w in words if w.startswith(b"SLURMD_NODENAME=")), "")

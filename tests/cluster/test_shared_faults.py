@@ -1,6 +1,8 @@
 """A shared folder, or munge, that fails: no lost result, no held node, one clear line."""
 
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 
@@ -131,3 +133,43 @@ def test_a_munge_that_is_gone_is_said_in_its_words_before_nodes_are_held() -> No
         ), done
         box.act("begin", "munged")
         awaited(lambda: is_free_of_all(box), "a job is there")
+
+
+WAITS = """
+import sys
+from flowos.engine import provider_of
+from flowos.model import Ask, Pool
+provider = provider_of(Pool(name="c", kind="slurm", nodes=2, shared=sys.argv[1]))
+held = provider.hold(Ask(nodes=2), lambda event: print(event.what, flush=True))
+sys.stdin.readline()
+provider.free(held)
+"""
+
+
+def test_what_a_program_that_was_killed_while_it_waited_left_there_is_removed_by_the_next_one(
+    box: Box,
+) -> None:
+    def begun() -> "subprocess.Popen[str]":
+        words, pipe = (sys.executable, "-c", WAITS, str(box.shared)), subprocess.PIPE
+        env = {**os.environ, **box.variables}
+        return subprocess.Popen(words, env=env, stdin=pipe, stdout=pipe, text=True)
+
+    def said(program: "subprocess.Popen[str]") -> str:
+        assert program.stdout
+        return program.stdout.readline().strip()
+
+    with begun() as holds:
+        assert said(holds) == "held"
+        with begun() as waits:
+            assert said(waits) == "waiting"
+            waits.kill()
+        awaited(lambda: "PENDING" not in box.ask("squeue", "--noheader", "--format=%T"), "it waits")
+        (left,) = box.shared.rglob("*proof*")
+        holds.communicate("\n")
+    assert left.exists()
+    with begun() as after:
+        assert said(after) in ("held", "waiting")
+        assert not left.exists()
+        after.communicate("\n")
+    assert not [*box.shared.glob(".flowos-*")]
+    awaited(lambda: is_free_of_all(box), "a job is there")

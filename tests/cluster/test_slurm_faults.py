@@ -6,6 +6,7 @@ All but the last one share a cluster, which each leaves as it was.
 import os
 import re
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -76,10 +77,14 @@ def preempt(box: Box) -> int:
     return 1 - box.run("srun", "--partition=urgent", "--nodes=1", "true").returncode
 
 
-def unplug_for_a_moment(box: Box) -> int:
-    box.act("unplug", "n1")
-    box.act("plug", "n1")
-    return 1
+def unplug(seconds: float) -> Callable[[Box], int]:
+    def for_a_while(box: Box) -> int:
+        box.act("unplug", "n1")
+        time.sleep(seconds)  # that is the fault
+        box.act("plug", "n1")
+        return 1
+
+    return for_a_while
 
 
 def of_stepd(step: str) -> Callable[[Box], int]:
@@ -95,7 +100,8 @@ FAULTS: dict[str, tuple[Callable[[Box], int], str, str]] = {
         "results",
         ALL,
     ),
-    "a link is down for a moment": (unplug_for_a_moment, "results", ALL),
+    "a link is down for a moment": (unplug(0), "results", ALL),
+    "a link is down for 5 s": (unplug(5), "results", ALL),
     "srun is killed": (
         lambda box: killed(box, "srun --no-kill"),
         "failed",

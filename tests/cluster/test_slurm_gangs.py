@@ -142,7 +142,7 @@ def test_the_exit_code_the_limit_and_the_end_of_ranks_are_those_of_a_command(
     [
         (
             {"ranks": 2 * CORES + 1},
-            f"needs 1 cores for each of {2 * CORES + 1} ranks, the slice has 2 nodes with {CORES}",
+            f"needs 1 core for each of {2 * CORES + 1} ranks, the slice has 2 nodes with {CORES}",
         ),
         ({"ranks": 3, "nodes": 3}, "needs 3 nodes for its ranks, the slice has 2"),
         ({"mpi": "other"}, "srun starts no ranks of 'other'; it knows openmpi and mpich"),

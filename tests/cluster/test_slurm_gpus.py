@@ -98,8 +98,8 @@ def test_what_would_do_instead_is_asked_for_where_slurm_has_no_such_gpus(box: Bo
 def test_more_gpus_or_memory_than_a_node_has_are_refused_before_a_job_waits(box: Box) -> None:
     whole = MEMORY_MIB << 20
     for asked, words in (
-        ({"gpus": 3}, "1 nodes asked for, 0 of 3 have .*: 3 GPUs asked for, n1 has 2$"),
-        ({"gpus": 1, "nodes": 3}, "3 nodes asked for, 2 of 3 .*: 1 GPUs asked for, n3 has 0$"),
+        ({"gpus": 3}, "1 node asked for, 0 of 3 have .*: 3 GPUs asked for, n1 has 2$"),
+        ({"gpus": 1, "nodes": 3}, "3 nodes asked for, 2 of 3 .*: 1 GPU asked for, n3 has 0$"),
         ({"memory_bytes": whole + 1}, f"{whole + 1} bytes of memory asked for, n1 has {whole}$"),
     ):
         with pytest.raises(fo.SliceRefused, match=words):

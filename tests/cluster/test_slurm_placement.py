@@ -75,7 +75,7 @@ def test_devices_that_the_cluster_lacks_are_refused_before_a_job_waits(
 ) -> None:
     for asked, words in (
         ({"fgpa": 1}, "no node has a device 'fgpa'; did you mean 'fpga'"),
-        ({"fpga": 3}, "1 nodes asked for, 0 of 4 have .*: 3 fpga asked for, n1 has 2"),
+        ({"fpga": 3}, "1 node asked for, 0 of 4 have .*: 3 fpga asked for, n1 has 2"),
         ({"fpga": 1, "nic": 1}, "0 of 4 have what each has to have: 1 nic asked for, n1 has 0"),
     ):
         with pytest.raises(fo.SliceRefused, match=words):

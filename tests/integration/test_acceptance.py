@@ -125,6 +125,20 @@ def test_a_slow_machine_is_named_and_the_exit_code_says_so(
     assert "5 machines, " in flowos(*words, *others[:1], "--limit", 5, code=1).stdout
 
 
+def test_a_slow_one_of_four_is_found_and_it_is_said_from_where_on(
+    flowos: Flowos, measured: Path, tmp_path: Path
+) -> None:
+    store = kept(measured / "runs.db", tmp_path / "r.db", [1.0, 1.01, 0.5, 0.99], named)
+    words = ("compare", "--axis", "machine", "--store", store)
+    assert "4 machines, " in (said := flowos(*words, code=1).stdout)
+    assert "; slow: node2" in said
+    store = kept(measured / "runs.db", tmp_path / "f.db", [1.0, 1.5, 0.3, 0.8], named)
+    said = " ".join(flowos(*words[:-1], store).stdout.split())
+    assert "none is slow" in said
+    assert "A slow one is found from x0." in said
+    assert "More machines, more runs of each, or fewer numbers (--only) find more." in said
+
+
 def test_a_change_is_dated_and_the_exit_code_says_whether_it_was_for_the_worse(
     flowos: Flowos, measured: Path, tmp_path: Path
 ) -> None:

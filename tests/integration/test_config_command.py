@@ -105,7 +105,7 @@ def test_as_json_and_with_defaults(home: Path) -> None:
 def test_the_command_line_counts_for_every_command(home: Path) -> None:
     done = flowos(home, "--set", "pools.hpc.nodes=5", "--set", "pools.local.cores=1", "pools")
     assert "hpc  slurm  5 nodes" in done.stdout
-    assert "1 cores each" in done.stdout
+    assert "1 core each" in done.stdout
 
 
 def test_a_mistake_is_one_line(home: Path) -> None:
@@ -137,6 +137,47 @@ def test_an_option_that_names_no_key_is_refused(home: Path, option: str) -> None
     ):
         done = flowos(home, *words, "pools")
         assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{refused}2\n")
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "pools.hpc.qos=a\nb",
+        "pools.hpc.qos=a\n",
+        "\npools.hpc.nodes=3",
+        "pools.hpc.nodes=3\npools.hpc.qos=b",
+        "pools.hpc.qos=a\rb",
+        "pools.hpc.qos=a\u2028b",
+        "\n",
+    ],
+)
+def test_a_line_break_makes_no_second_option(home: Path, option: str) -> None:
+    said = f"--set {option!r}: it has a line break; write it in one line\n"
+    done = flowos(home, "--set", "pools.local.cores=2", f"--set={option}", "config")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"flowos config: {said}")
+
+
+def test_without_a_command_options_are_checked_too(home: Path) -> None:
+    refused = "--set x: expected KEY=VALUE, as pools.local.cores=2\n"
+    for words in (("--set", "x"), ("--set=x",), ("-q", "--set", "x"), ("--set", "x", "-v")):
+        done = flowos(home, *words)
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", f"flowos: {refused}")
+    done = flowos(home, "--set", "a=\nb=1")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    done = flowos(home, "--set", "pools.local.cores=2")
+    assert (done.returncode, done.stdout) == (0, flowos(home).stdout)
+    assert done.stdout.startswith("usage: flowos ")
+    (home / "flowos.toml").write_text("[pools.hpc]\nnodez = 2\n")
+    done = flowos(home, "--set", "pools.local.cores=2")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("flowos: flowos.toml:2: pools.hpc.nodez: no such key")
+    assert flowos(home).returncode == 0
+
+
+def test_what_is_started_knows_the_options_of_all_before_it(home: Path) -> None:
+    first = flowos(home, "--set", "pools.hpc.nodes=3", "config", FLOWOS_SET="pools.hpc.qos=a\n")
+    assert "nodes = 3" in first.stdout
+    assert 'qos = "a"' in first.stdout
 
 
 def test_options_of_which_one_makes_a_table_of_anothers_value_are_refused(home: Path) -> None:

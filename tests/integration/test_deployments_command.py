@@ -149,6 +149,16 @@ def test_where_nothing_is_measured_the_reason_is_said() -> None:
     assert "the time was out before its turn" in alone.stdout
 
 
+def test_what_is_to_be_measured_anew_is_so_on_as_many_nodes_of_the_pool() -> None:
+    Path("flowos.toml").write_text('[pools.two]\nkind = "fake"\nnodes = 2\n')
+    done = measure(*DEPLOYED, "--minutes", "0.001", "--json", code=1)
+    missing = json.loads(done.stdout)["report"]["run"]["facts"]["missing"]
+    commands = [m["remedy"] for m in missing if m["remedy"].startswith("flowos measure ")]
+    if not commands:
+        pytest.skip("this machine says all that is asked of it")
+    assert all(command.endswith(" --pool two --nodes 2") for command in commands)
+
+
 def write_baseline(nodes: int) -> None:
     """Of a write between so many nodes, faster than there is."""
     number = BaselineNumber(

@@ -14,7 +14,7 @@ from flowos.cli import main
 from flowos.cli.doctor import lines_of, signs
 from flowos.engine import here
 from flowos.model import Facts, from_plain
-from flowos.operations.doctor import engine_checks, language_checks
+from flowos.operations.doctor import compiler_checks, engine_checks, language_checks, tool_checks
 from flowos.probes import probes_for
 from flowos.probes.facts import read_facts
 
@@ -46,6 +46,22 @@ def test_the_table_fits_80_columns_and_names_every_check(
     assert lines[-1] == "flowos measure can run."
     for name in ("stream", "C compiler", "direct I/O"):
         assert [line for line in lines if f" {name} " in line]
+
+
+def test_what_is_to_be_measured_anew_on_a_node_of_a_pool_is_so_there(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("FLOWOS_CONFIG", str(tmp_path / "flowos.toml"))
+    (tmp_path / "flowos.toml").write_text('[pools.two]\nkind = "fake"\nnodes = 2\n')
+
+    def commands(*words: str) -> list[str]:
+        assert main(["doctor", *words, "--json"]) in (0, 1)
+        missing = json.loads(capsys.readouterr().out)["facts"]["missing"]
+        return [m["remedy"] for m in missing if m["remedy"].startswith("flowos measure ")]
+
+    if not (here := commands()):
+        pytest.skip("this machine says all that is asked of it")
+    assert commands("--pool", "two") == [f"{each} --pool two --nodes 1" for each in here]
 
 
 @pytest.mark.usefixtures("without_compilers")
@@ -175,3 +191,51 @@ def test_what_runs_bodies_in_r_and_julia_is_named_and_where_one_gets_it(
         (tmp_path / name).chmod(0o755)
     assert [each.says for each in language_checks()] == ["run by Rscript", "run by julia"]
     assert all(each.works and not each.remedy for each in language_checks())
+
+
+def test_what_compiles_bodies_and_finds_devices_is_named_and_its_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("CXX", "FC"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    told = {
+        check.name: (check.says, check.remedy) for check in (*compiler_checks(), *tool_checks())
+    }
+    assert told == {
+        "bodies in C++": (
+            "there is no C++ compiler",
+            "as root: apt-get install g++, or name one in CXX",
+        ),
+        "bodies in Fortran": (
+            "there is no Fortran compiler",
+            "as root: apt-get install gfortran, or name one in FC",
+        ),
+        "OpenCL devices": (
+            "not listed: there is no clinfo",
+            "as root: apt-get install clinfo",
+        ),
+        "boards with FPGAs": (
+            "not found and loaded: there is no openFPGALoader",
+            "as root: apt-get install openfpgaloader",
+        ),
+    }
+    for name in ("g++", "gfortran", "clinfo", "openFPGALoader"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    found = (*compiler_checks(), *tool_checks())
+    assert all(each.works and not each.remedy for each in found)
+    assert [each.says for each in found] == [
+        f"compiled by {tmp_path}/g++",
+        f"compiled by {tmp_path}/gfortran",
+        "listed by clinfo",
+        "found and loaded by openFPGALoader",
+    ]
+
+
+def test_doctor_says_what_compiles_bodies_and_finds_devices(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    main(["doctor", "--json"])
+    names = {check["name"] for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert {"bodies in C++", "bodies in Fortran", "OpenCL devices", "boards with FPGAs"} <= names

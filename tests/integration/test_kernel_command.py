@@ -117,6 +117,15 @@ def test_the_kernel_is_the_named_one_or_the_only_one(package: Path) -> None:
         booting(other, "qemu", "tcg", session)
 
 
+def test_a_guest_with_more_memory_than_there_is_is_refused(package: Path) -> None:
+    add_kernel("a", package)
+    env = Environment(runtime="qemu", boot=Boot(memory_bytes=900_000 << 30))
+    with pytest.raises(
+        EnvironmentRefused, match=r"^mem=921600000M: this machine has \d+M of memory; give less$"
+    ):
+        booting(env, "qemu", "tcg", LaunchSession())
+
+
 def test_measuring_refuses_what_is_computed_one_by_one_unless_asked() -> None:
     asked = MeasurementRequest()
     tcg = Environment(runtime="qemu", boot=Boot(accelerator="tcg"))

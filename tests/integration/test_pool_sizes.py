@@ -154,7 +154,7 @@ def test_what_a_size_promises_is_shown_beside_what_its_nodes_have() -> None:
     assert "promised" not in shown
     done = flowos("pools", "--check")
     assert done.returncode == 0
-    assert "  hb-1: vCPUs: 120 promised, 2 seen, memory: 456.0 GiB promised, " in done.stdout
+    assert "  hb-1: vCPUs: 120 promised, 2 seen, memory: 456 GiB promised, " in done.stdout
     (state,) = (
         each
         for each in json.loads(flowos("pools", "--check", "--json").stdout)

@@ -16,6 +16,11 @@ pytest.importorskip("torch", reason="pip install torch")
 PROGRAMS = Path(str(package_data("probes/programs")))
 
 
+@pytest.fixture(autouse=True)
+def programs_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(PROGRAMS)
+
+
 def run(program: str, *words: str) -> "subprocess.CompletedProcess[str]":
     line = [sys.executable, str(PROGRAMS / program), *words]
     return subprocess.run(line, capture_output=True, text=True, timeout=300)
@@ -52,6 +57,95 @@ def test_what_needs_a_gpu_says_so() -> None:
     if done.returncode:  # else there is one
         assert done.returncode == CANNOT_MEASURE_HERE, done.stderr
         assert json.loads(done.stdout)["cannot"]
+
+
+@pytest.mark.parametrize("devices", ["cpu", "cpu,cpu", "cpu,cpu,cpu,cpu"])
+def test_bodies_are_accelerated_by_one_device_or_as_parts_by_several(devices: str) -> None:
+    words = ("--device", devices, "--bodies", "512", "--types", "f32,f64", "--seconds", "0.01")
+    found = readings(run("nbody_gpu.py", *words))
+    assert levels(found, "type") == ["f32", "f64"], "and no energy, which no meter counts"
+
+
+@pytest.mark.parametrize("devices", [2, 4])
+def test_split_bodies_are_accelerated_as_whole_ones_also_after_they_have_moved(
+    devices: int,
+) -> None:
+    import torch
+    from gpu_common import Device
+    from nbody_gpu import SplitBodies
+
+    whole = after_two_steps([Device("cpu")])
+    split = after_two_steps([Device("cpu")] * devices)
+    assert float((whole - split).abs().max() / whole.abs().max()) < 1e-13
+    torch.manual_seed(1)
+    lost = SplitBodies([Device("cpu")] * devices, "f64", 512)
+    lost.accelerate(lost.held[0], lost.found[0], 1e-4)
+    assert lost.error() != lost.error(), "positions that were not gathered are no numbers"
+
+
+def after_two_steps(devices: list[Any]) -> Any:
+    """The accelerations of all bodies, in their order, after each has moved by its first one."""
+    import torch
+    from nbody_gpu import SplitBodies
+
+    torch.manual_seed(1)
+    bodies = SplitBodies(devices, "f64", 512)
+    bodies.step()
+    for held, found in zip(bodies.held, bodies.found, strict=True):
+        for axis in range(3):
+            held[axis][: bodies.part] += 1e-4 * found[axis]
+    bodies.step()
+    assert bodies.error() < 1e-12
+    return torch.stack([torch.cat(parts) for parts in zip(*bodies.found, strict=True)])
+
+
+def test_bodies_that_cannot_be_split_evenly_are_refused_in_one_line() -> None:
+    words = ("--device", "cpu,cpu,cpu", "--bodies", "512", "--types", "f32", "--seconds", "1")
+    done = run("nbody_gpu.py", *words)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "nbody_gpu: --bodies 512: give a multiple of 192\n",
+    )
+
+
+class CountedMeter:
+    """In place of NVML, which is not here: so many joules with each call."""
+
+    def __init__(self, joules: float | None) -> None:
+        self.each, self.calls = joules, 0
+
+    def called(self) -> None:
+        self.calls += 1
+
+    def joules(self) -> float | None:
+        return None if self.each is None else 5.0 + self.each * self.calls
+
+    def slowed(self) -> str:
+        return ""
+
+
+def test_energy_is_that_of_all_devices_and_of_a_call() -> None:
+    from gpu_common import Device, energy_readings
+
+    meters = [CountedMeter(2.0), CountedMeter(4.0)]
+    devices = [Device("cpu"), Device("cpu")]
+    for device, meter in zip(devices, meters, strict=True):
+        device.meter = meter  # type: ignore[assignment]
+
+    def call() -> None:
+        for meter in meters:
+            meter.called()
+
+    rate = ("flops", "flop/s", 12.0)
+    per_joule, power = energy_readings(devices, call, rate, type="f32")
+    assert (per_joule["metric"], per_joule["unit"]) == ("flops_per_joule", "flop/J")
+    assert per_joule["values"] == pytest.approx([2.0])
+    assert (power["metric"], power["unit"], power["levels"]) == ("power", "W", {"type": "f32"})
+    assert power["values"][0] > 0
+    meters[1].each = None
+    assert list(energy_readings(devices, call, rate)) == [], "a meter of one says too little"
+    meters[0].each, meters[1].each = 0.0, 0.0
+    assert list(energy_readings(devices, call, rate)) == [], "a meter that stands still"
 
 
 def test_collectives_of_two_ranks_count_as_nccl_tests_does() -> None:

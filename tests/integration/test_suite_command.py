@@ -173,11 +173,11 @@ def test_a_suite_is_measured_on_nodes_of_a_pool_apart_from_that_of_this_machine(
 def test_a_suite_whose_nodes_are_lost_is_a_failure_and_says_how_to_go_on(
     tiny: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
 ) -> None:
-    script = '[pools.two]\nkind = "fake"\nnodes = 1\nscript = ["end after 8"]\n'
+    script = '[pools.two]\nkind = "fake"\nnodes = 1\nscript = ["end after 5"]\n'
     (tmp_path / "flowos.toml").write_text(script)
     done = tiny("--pool", "two", "--nodes", "1")
     said = done.communicate()[1]
-    assert "its slice ended after 8 s: the same command measures what is left" in said
+    assert "its slice ended after 5 s: the same command measures what is left" in said
     assert done.returncode == 1, said
 
 

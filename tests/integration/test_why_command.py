@@ -94,7 +94,7 @@ def test_tasks_that_wait_say_for_what(start: Start, flowos: Flowos) -> None:
         print(sum(run.result()[0] for run in runs))
     """)
     held = f"slow (x{cores})" if cores > 1 else "slow"
-    short = f"for 1 cores, 0 of {cores} are free; tasks that run: {held}"
+    short = f"for 1 core, 0 of {cores} are free; tasks that run: {held}"
     comes(lambda: tasks(flowos, "slow"), [("slow", "runs", "", cores), ("slow", "waits", short, 2)])
     waits = [("after", "waits", "for the result of slow", cores + 2)]
     assert tasks(flowos, "after") == waits
@@ -134,7 +134,7 @@ def test_a_task_that_needs_more_than_is_free_says_which_tasks_have_it(
     """)
     comes(lambda: [(t[0], t[1]) for t in tasks(flowos, "big")], [("big", "runs"), ("big", "waits")])
     (_, (_, _, why, _)) = tasks(flowos, "big")
-    assert "bytes of memory" in why or "cores" in why
+    assert "bytes of memory" in why or " core" in why
     assert "big" in why.partition("tasks that run: ")[2]
 
 

@@ -2,6 +2,8 @@
 
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,15 @@ def test_the_page_of_benchmarks_has_each_of_them_once() -> None:
 def test_make_bench_runs_every_benchmark_once() -> None:
     names = runpy.run_path(str(ROOT / "benchmarks/all.py"))["NAMES"]
     assert sorted(names) == sorted(BENCHMARKS)
+
+
+@pytest.mark.parametrize("name", ["engines", "languages"])
+@pytest.mark.parametrize("rounds", ["1", "0", "-3", "many"])
+def test_too_few_rounds_are_refused_in_one_line(name: str, rounds: str) -> None:
+    command = [sys.executable, str(ROOT / f"benchmarks/{name}.py"), f"--rounds={rounds}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    said = f"{name}.py: error: argument --rounds: '{rounds}': give 2 or more, for a median"
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, said)
 
 
 def test_the_stated_error_rates_are_those_of_all_that_is_simulated_and_below_five_percent() -> None:

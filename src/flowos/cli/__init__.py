@@ -98,13 +98,13 @@ def _main(words: list[str]) -> tuple[str, int]:
     from flowos.cli._output import OutputFailed, watch_streams
 
     watch_streams()
-    with_settings, rest = _command_first(words)
+    options, rest = _command_first(words)
     rest = _asked(rest)
     command = rest[0] if rest and rest[0] in COMMANDS else ""
     name = f"flowos {command}".strip()
     try:
         raise_on_signals()
-        code = _written(lambda: _run(command, rest, with_settings))
+        code = _written(lambda: _run(command, rest, options))
     except OutputFailed as failed:
         code = _not_written(name, failed.__cause__)
     except KeyboardInterrupt as interrupt:
@@ -119,30 +119,22 @@ def _asked(words: list[str]) -> list[str]:
     return [*(words[2:] if words[1:2] == ["help"] else words[1:]), "--help"]
 
 
-def _command_first(words: list[str]) -> tuple[bool, list[str]]:
-    """Whether there are settings; the command, then its words, and -q or -v from before it.
-
-    Takes what `--set` before the command says to where it is read: the environment, which a command
-    hands on to what it starts.
-    """
+def _command_first(words: list[str]) -> tuple[list[str], list[str]]:
+    """What each `--set` says; the command, then its words, and -q or -v from before it."""
     messages: list[str] = []
-    with_settings = False
+    options: list[str] = []
     while words and (words[0] in _MESSAGES or words[0].partition("=")[0] == "--set"):
         if words[0] in _MESSAGES:
             messages, words = [*messages, words[0]], words[1:]
             continue
         if words == ["--set"]:
             break
-        import os
-
         _, is_one, given = words[0].partition("=")
         given, words = (given, words[1:]) if is_one else (words[1], words[2:])
-        before = os.environ.get("FLOWOS_SET", "").splitlines()
-        os.environ["FLOWOS_SET"] = "".join(f"{line}\n" for line in (*before, given))
-        with_settings = True
+        options.append(given)
     if not words or words[0] not in COMMANDS:
-        return with_settings, words
-    return with_settings, [words[0], *messages, *words[1:]]
+        return options, words
+    return options, [words[0], *messages, *words[1:]]
 
 
 def _interrupted(name: str, interrupt: KeyboardInterrupt) -> int:
@@ -181,34 +173,44 @@ def _written(act: "Callable[[], int]") -> int:
     return code
 
 
-def _run(command: str, words: list[str], with_settings: bool) -> int:
-    """with_settings: some are given, which are checked though the command may not read them."""
-    from flowos.cli._output import apply_verbosity
+def _run(command: str, words: list[str], options: list[str]) -> int:
+    """command: "" if none is named. options: what each `--set` says."""
     from flowos.model import FlowosError, UnknownName, UsageError
 
+    name = f"flowos {command}".strip()
     commands = parser(only=command)
     args = commands.parse_args(words)
-    if args.command is None:
-        commands.print_help()
-        return 0
     try:
-        apply_verbosity(args)
-        _check_current_folder()
-        if with_settings:
-            from flowos.operations.settings_file import check_options
-
-            check_options()
-        return int(import_module(f"flowos.cli.{args.command}").run(args))
+        return _act(commands, args, options)
     except (UsageError, UnknownName) as error:
-        print(f"flowos {args.command}: {error}", file=sys.stderr)
+        print(f"{name}: {error}", file=sys.stderr)
         return USAGE
     except FlowosError as error:
-        print(f"flowos {args.command}: {error}", file=sys.stderr)
+        print(f"{name}: {error}", file=sys.stderr)
         return FAILED
     except OSError as error:  # of a disk or a file where no one could say more about it
         where = f"{error.filename}: " if error.filename else ""
-        print(f"flowos {args.command}: {where}{error.strerror or error}", file=sys.stderr)
+        print(f"{name}: {where}{error.strerror or error}", file=sys.stderr)
         return FAILED
+
+
+def _act(
+    commands: "argparse.ArgumentParser", args: "argparse.Namespace", options: list[str]
+) -> int:
+    """Settings are checked, though the command may not read them. Without a command: the help."""
+    from flowos.cli._output import apply_verbosity
+
+    apply_verbosity(args)
+    if args.command is not None or options:
+        _check_current_folder()
+    if options:
+        from flowos.operations.settings_file import use_options
+
+        use_options(options)
+    if args.command is None:
+        commands.print_help()
+        return 0
+    return int(import_module(f"flowos.cli.{args.command}").run(args))
 
 
 def _open_closed_streams() -> None:

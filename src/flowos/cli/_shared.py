@@ -252,11 +252,6 @@ def add_run(command: argparse.ArgumentParser) -> None:
     )
 
 
-def counted(count: int, noun: str) -> str:
-    """As `counted` of reports, which takes as long to load as a command that lists a few rows."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def probe_names(word: str) -> tuple[str, ...]:
     """Names with commas between them, for argparse."""
     names = tuple(name.strip() for name in word.split(","))

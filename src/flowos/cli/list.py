@@ -4,7 +4,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 from flowos.cli._output import print_folded, print_json
-from flowos.cli._shared import add_json, add_store, counted, positive, top_command
+from flowos.cli._shared import add_json, add_store, positive, top_command
+from flowos.model import counted
 
 if TYPE_CHECKING:
     from flowos.model import ListedRun

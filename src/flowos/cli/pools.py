@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from flowos.cli._output import print_folded, print_json
 from flowos.cli._shared import add_json, add_store, top_command
+from flowos.model import counted
 
 if TYPE_CHECKING:
     from flowos.model import Pool, PoolUser, Promise, VmSize
@@ -67,7 +68,7 @@ def _lines(state: "PoolState") -> list[str]:
 
     pool = state.pool
     words = [pool.name, pool.kind, f"{pool.nodes} node{'s' * (pool.nodes > 1)}"]
-    words += [f"{pool.cores} cores each"] * (pool.cores is not None)
+    words += [f"{counted(pool.cores or 0, 'core')} each"] * (pool.cores is not None)
     if pool.max_seconds is not None:
         words.append(f"{pool.max_seconds:g} s at most")
     words += [f"in {pool.env}"] * (pool.env != "bare")
@@ -75,11 +76,12 @@ def _lines(state: "PoolState") -> list[str]:
     if pool.price is not None and pool.price.per_node_hour is not None:
         words.append(f"{pool.price.per_node_hour:g} {pool.price.currency} a node and hour")
     lines = ["  ".join(words)]
-    lines += [f"  {_size(state.size)}"] if state.size else []
+    lines += [f"  {_vm_size(state.size)}"] if state.size else []
     lines += [f"  cannot be used: {state.refused}"] * bool(state.refused)
     for node in state.nodes:
         devices = [f"{count} {name}" for name, count in node.devices if name != "gpu"]
-        words = [node.name, f"{node.cores} cores", f"{node.gpus} GPUs", *devices, node.state]
+        words = [node.name, counted(node.cores, "core"), counted(node.gpus, "GPU")]
+        words += [*devices, node.state]
         lines.append("  " + "  ".join(words))
     lines += [f"  {words}" for words in _promises(state)]
     lines += [f"  {line}" for each in state.storage for line in storage_lines(each)]
@@ -90,15 +92,17 @@ def _lines(state: "PoolState") -> list[str]:
     return lines
 
 
-def _size(size: "VmSize") -> str:
-    amounts = [f"{size.vcpus} vCPUs"] if size.vcpus else []
-    amounts += [f"{size.memory_bytes / 2**30:g} GiB"] if size.memory_bytes else []
-    amounts += [f"{size.gpus} {size.gpu or 'GPUs'}"] if size.gpus else []
-    amounts += [f"{size.network_bytes * 8e-9:g} Gbit/s"] if size.network_bytes else []
-    words = [f"size {size.name}", *filter(None, (size.cloud, size.region)), *amounts]
-    words += [f"{size.price:g} {size.currency}/h"] if size.price is not None else []
-    words += [f"spot {size.spot:g}"] if size.spot is not None else []
-    return "  ".join(words) + (f"  ({size.source})" if size.source else "")
+def _vm_size(vm: "VmSize") -> str:
+    from flowos.report import size
+
+    amounts = [f"{vm.vcpus} vCPUs"] if vm.vcpus else []
+    amounts += [size(vm.memory_bytes)] if vm.memory_bytes else []
+    amounts += [f"{vm.gpus} {vm.gpu or 'GPUs'}"] if vm.gpus else []
+    amounts += [f"{vm.network_bytes * 8e-9:g} Gbit/s"] if vm.network_bytes else []
+    words = [f"size {vm.name}", *filter(None, (vm.cloud, vm.region)), *amounts]
+    words += [f"{vm.price:g} {vm.currency}/h"] if vm.price is not None else []
+    words += [f"spot {vm.spot:g}"] if vm.spot is not None else []
+    return "  ".join(words) + (f"  ({vm.source})" if vm.source else "")
 
 
 def _promises(state: "PoolState") -> list[str]:
@@ -115,10 +119,12 @@ def _promises(state: "PoolState") -> list[str]:
 
 
 def _promise(promise: "Promise") -> str:
+    from flowos.report import size
+
+    what = promise.what.removeprefix("bytes of ")
     amounts: list[object] = [promise.promised, promise.seen]
-    if what := promise.what.removeprefix("bytes of "):
-        sizes = (f"{amount / 2**30:.1f} GiB" for amount in (promise.promised, promise.seen))
-        amounts = [*sizes] if what != promise.what else amounts
+    if what != promise.what:
+        amounts = [size(promise.promised), size(promise.seen)]
     half = " (one of two threads a core?)" * (
         what == "vCPUs" and 2 * promise.seen == promise.promised
     )
@@ -126,8 +132,8 @@ def _promise(promise: "Promise") -> str:
 
 
 def _user(user: "PoolUser", pool: "Pool") -> str:
-    nodes = "1 node" if user.nodes == 1 else f"{user.nodes} nodes"
-    words = [f"holds {nodes}, {user.cores} cores"] if user.jobs else []
+    has = f"{counted(user.nodes, 'node')}, {counted(user.cores, 'core')}"
+    words = [f"holds {has}"] if user.jobs else []
     words += [f"{user.waiting} waiting jobs"] * bool(user.waiting)
     if user.node_seconds is not None:
         hours = user.node_seconds / 3600

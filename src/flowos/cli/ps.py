@@ -6,7 +6,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from flowos.cli._output import print_folded, print_json, text_width
-from flowos.cli._shared import add_json, counted, positive, top_command
+from flowos.cli._shared import add_json, positive, top_command
+from flowos.model import counted
 
 if TYPE_CHECKING:
     from flowos.model import Process, SliceUse

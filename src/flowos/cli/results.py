@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 
 from flowos.cli._output import note, print_folded, print_json
-from flowos.cli._shared import add_json, counted, top_command
+from flowos.cli._shared import add_json, top_command
+from flowos.model import counted
 
 _MAX_DAYS = 1e6
 

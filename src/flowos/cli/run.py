@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             "name a flow file, or an image to be run: flowos run FLOW.py, flowos run --env IMAGE"
         )
-    for option in ("out", "journal", "workers", "no-progress", "pool", *_OF_A_POOL):
+    for option in ("out", "journal", "log", "workers", "no-progress", "pool", *_OF_A_POOL):
         if getattr(args, option.replace("-", "_")) not in (None, False, []):
             raise UsageError(f"--{option} is for a flow, and {args.env} is an image")
     return run_or_show(args, words_after_dashes(args.words), own_command)
@@ -83,6 +83,12 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         "--journal",
         metavar="FOLDER",
         help="keep the results of a flow's tasks there, and take from there what is the same",
+    )
+    command.add_argument(
+        "--log",
+        metavar="FILE",
+        help="add a line for each task of a flow to this file, which flowos show FILE shows with "
+        "its timeline",
     )
     command.add_argument(
         "--workers",
@@ -182,6 +188,7 @@ def _run_flow(args: argparse.Namespace) -> int:
 
     if args.cwd is not None:
         raise UsageError(f"--cwd is for an image; a flow runs in this folder: cd {args.cwd} before")
+    _check_log(args.log)
     env = _environment(args)
     with _prints_on_stderr() if args.json else nullcontext():
         flow = load_flow(args.words[0])
@@ -195,6 +202,14 @@ def _run_flow(args: argparse.Namespace) -> int:
     for why in ran.failed:
         print(f"flowos run: {why}", file=sys.stderr)
     return 1 if ran.failed else 0
+
+
+def _check_log(file: str | None) -> None:
+    if file is not None:
+        from flowos.operations.task_log import log_complaint
+
+        if complaint := log_complaint(file):
+            raise UsageError(f"--log {file}: {complaint}")
 
 
 def _show_outputs(outputs: Mapping[str, object], as_json: bool) -> None:
@@ -218,7 +233,8 @@ def _ran(
 ) -> "RanFlow":
     from flowos.operations.flow_file import own_traceback, run_flow
 
-    how = {"workers": args.workers, "journal": args.journal, "on_note": _say, **pool}
+    how = {"workers": args.workers, "journal": args.journal, "log": args.log, "on_note": _say}
+    how |= pool
     how["progress"] = not (args.no_progress or args.json or args.quiet)
     try:
         return run_flow(flow, args.inputs, env, places, **how)

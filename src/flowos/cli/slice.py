@@ -7,14 +7,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from flowos.cli._output import print_folded, print_json
-from flowos.cli._shared import (
-    add_json,
-    asked_of_pool,
-    counted,
-    positive,
-    top_command,
-    with_example,
-)
+from flowos.cli._shared import add_json, asked_of_pool, positive, top_command, with_example
+from flowos.model import counted
 
 if TYPE_CHECKING:
     from flowos.model import SliceRecord

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from flowos.model import Argv, Ask, DeviceNumbers, NodeInfo, SliceRefused
+from flowos.model import Argv, Ask, DeviceNumbers, NodeInfo, SliceRefused, counted
 
 JobPhase = Literal["waiting", "running", "ending", "over", "unknown"]
 ComplaintKind = Literal["gone", "unreachable", "refused", "unknown"]
@@ -190,7 +190,8 @@ def lacking(each: Ask, nodes: Sequence[NodeInfo]) -> str:
     if have >= each.nodes:
         return ""
     why = f": {lacks[0]}" if lacks else ""
-    return f"{each.nodes} nodes asked for, {have} of {len(nodes)} have what each has to have{why}"
+    asked = f"{counted(each.nodes, 'node')} asked for"
+    return f"{asked}, {have} of {len(nodes)} have what each has to have{why}"
 
 
 def _shares(asked: Ask, node: NodeInfo) -> tuple[float, ...]:

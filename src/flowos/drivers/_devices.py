@@ -95,7 +95,10 @@ class DeviceDriver(Protocol):
 
     looks: steps that find out what there is, and disturb no device that another program uses.
     acquire: sees that it is there and may be used, and what it is. verify: that it is configured,
-    as far as the device shows it. release: nothing of this program stays on it.
+    as far as the device shows it. release: nothing of this program stays on it; none of our drivers
+    has a step there, as their tools hold nothing between two calls, and a bitstream stays for the
+    next program. One gives back there what outlives the program: a reservation or a session that
+    `acquire` began, a clock or a mode that it set.
     """
 
     @property

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from flowos._lazy import lazily
 
 _PARTS = {
-    "_ask": "report_starts",
+    "_ask": "report_starts which",
     "_alone": "alone_on in_a_task in_on_progress refusing_runs",
     "_clock": "now utc utc_of worked",
     "_flow_slice": "FlowSlice",
@@ -33,6 +33,7 @@ _PARTS = {
     "devices._found": "state_of",
     "devices._held_device": "HeldDevice",
     "bodies._bitstream": "bitstream",
+    "bodies._compile": "compiler_path",
     "bodies._cuda": "cuda",
     "bodies._cxx": "cxx",
     "bodies._hdl": "hdl hdl_packages",
@@ -55,6 +56,7 @@ _PARTS = {
     "flow._usage": "MAX_FAILURES OnUsage SliceUsage",
     "guests._guest": "Guest",
     "launch._interleaved": "run_interleaved",
+    "launch._launch_group": "LaunchGroup",
     "launch._prepared": "PreparedLaunch",
     "launch._private_dirs": "ON_DISK PASSABLE locked own_folder remove_tree",
     "launch._running": "RunningProcess",
@@ -156,7 +158,7 @@ if TYPE_CHECKING:
         RequestListener as RequestListener,
         request as request,
     )
-    from flowos.engine._ask import report_starts as report_starts
+    from flowos.engine._ask import report_starts as report_starts, which as which
     from flowos.engine._waiting_tasks import (
         waiting_tasks as waiting_tasks,
     )
@@ -176,6 +178,7 @@ if TYPE_CHECKING:
         HeldDevice as HeldDevice,
     )
     from flowos.engine.bodies._bitstream import bitstream as bitstream
+    from flowos.engine.bodies._compile import compiler_path as compiler_path
     from flowos.engine.bodies._cuda import cuda as cuda
     from flowos.engine.bodies._cxx import cxx as cxx
     from flowos.engine.bodies._hdl import hdl as hdl, hdl_packages as hdl_packages
@@ -227,6 +230,9 @@ if TYPE_CHECKING:
     )
     from flowos.engine.launch._interleaved import (
         run_interleaved as run_interleaved,
+    )
+    from flowos.engine.launch._launch_group import (
+        LaunchGroup as LaunchGroup,
     )
     from flowos.engine.launch._prepared import (
         PreparedLaunch as PreparedLaunch,

@@ -1,7 +1,7 @@
 """Runs of flows whose tasks have several bodies: measurement says on which engine each runs."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -9,30 +9,37 @@ from typing import Any
 from flowos.engine._engine_history import NOTED, SIZES, EngineHistory
 from flowos.engine.flow._executor import Executor, LoneStage, lone_stage
 from flowos.engine.flow._lanes import Lanes, Values
+from flowos.engine.flow._planned_run import site_numbers
 from flowos.engine.flow._runs import FlowRun, MapBatch
 from flowos.engine.flow._threads import ThreadLane, ThreadLanes
 from flowos.engine.flow._written_files import with_present_files
-from flowos.model import ChosenEngines, EngineFlow, EngineMissing, Flow, TaskFailed, with_chosen
-from flowos.plan import Fuse, Schedule, Step, compile_flow, with_resident_arrays
+from flowos.model import (
+    ChosenEngines,
+    EngineMissing,
+    EnginePlan,
+    Flow,
+    TaskFailed,
+    with_chosen,
+)
+from flowos.plan import Fuse, Schedule, Stage, Step, compile_flow, with_resident_arrays
 
-_Forced = Callable[[Sequence[str]], LoneStage | None]
+_Forced = Callable[[Sequence[str], Mapping[str, int]], LoneStage | None]
 
 
 def chosen_executor(
     flow: Flow,
-    made: EngineFlow,
     allowed: Sequence[str] | None,
     fuse: Fuse,
     history: EngineHistory,
 ) -> Callable[..., Executor]:
-    """Makes executors of `made`, which is `with_engines(flow, allowed, ...)`."""
+    """Makes executors of the flow that `with_engines(flow, allowed, ...)` gives."""
 
-    def forced(engines: Sequence[str]) -> LoneStage | None:
+    def forced(engines: Sequence[str], sites: Mapping[str, int]) -> LoneStage | None:
         compiled = compile_flow(with_chosen(flow, allowed, engines), fuse=fuse)
         lone = lone_stage(with_resident_arrays(with_present_files(compiled), across=True))
         if lone is None or any(_may_have_board(step) for step in lone.stage.steps):
             return None
-        engine_of = {site.label: engine for site, engine in zip(made.sites, engines, strict=True)}
+        engine_of = {label: engines[number] for label, number in sites.items()}
         steps = (replace(s, engine=engine_of.get(s.label, "")) for s in lone.stage.steps)
         return lone._replace(stage=replace(lone.stage, steps=tuple(steps)))
 
@@ -47,7 +54,8 @@ class ChosenExecutor(Executor):
     """Runs of a flow of `with_engines`, which take no engines and give no notes.
 
     Where tasks run in threads, a run that is not noted takes a stage whose tasks have one body
-    each. forced: makes it for the engines of all sites; None where there is no such stage.
+    each. forced: makes it for the engines of all sites, given their numbers by label; None where
+    there is no such stage.
     """
 
     def __init__(
@@ -65,6 +73,7 @@ class ChosenExecutor(Executor):
         plain = all(type(place.python) is ThreadLane for place in self.places)
         self._direct = lanes if self._only and plain and isinstance(lanes, ThreadLanes) else None
         self._only = None
+        self._sites = site_numbers(schedule)
         self._stages_of: dict[tuple[str, ...], LoneStage | None] = {}
         self._stage_of_sizes: dict[tuple[int, ...], LoneStage] = {}
         self._adding = threading.Lock()
@@ -96,6 +105,12 @@ class ChosenExecutor(Executor):
         self._stage_of_sizes.clear()
         return self.run(values, first)
 
+    def stages_of(self, sites: EnginePlan) -> Sequence[Stage]:
+        engines = tuple(task.engine for task in sites.tasks)
+        direct = sites.state == "chosen" and self._direct is not None
+        lone = self._forced(engines, self._sites) if direct else None
+        return super().stages_of(sites) if lone is None else (lone.stage,)
+
     def _stage(self, chosen: ChosenEngines, sizes: tuple[int, ...] | None) -> LoneStage | None:
         """For a run that is not noted; kept for others whose values have these sizes."""
         if sizes is not None:
@@ -105,7 +120,7 @@ class ChosenExecutor(Executor):
             return None
         with self._adding:
             if chosen.engines not in self._stages_of:
-                lone = self._forced(chosen.engines)
+                lone = self._forced(chosen.engines, self._sites)
                 added = lone and lone._replace(stage=direct.added(lone.stage))
                 self._stages_of[chosen.engines] = added
         found = self._stages_of[chosen.engines]

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from flowos.engine._node import Node
+from flowos.engine.launch._end_reasons import step_words
 from flowos.model import SliceFreed, WorkerLost
 
 T = TypeVar("T")
@@ -33,8 +34,8 @@ def lease_ended(why: str) -> SliceFreed:
     return SliceFreed(f"the slice's lease ended {why}: ask for more seconds, or free it sooner")
 
 
-def node_lost(node: str, why: str) -> WorkerLost:
-    return WorkerLost(f"node {node} is lost: {why}")
+def node_lost(node: Node, why: str) -> WorkerLost:
+    return WorkerLost(f"node {node.name} is lost: {why}{step_words(*node.steps())}")
 
 
 def lost_with(node: Node, error: WorkerLost) -> Node | str:

@@ -361,7 +361,7 @@ class HeldSlice(HeldRuns):
                 self._on_event(event)
         finally:  # what runs may take a while to end
             if node is not None:
-                self._close(node, partial(node_lost, node.name, event.reason))
+                self._close(node, partial(node_lost, node, event.reason))
             elif event.what == "ended":
                 self._end(partial(lease_ended, event.reason))
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Protocol
 
-from flowos.model import Counts, DeviceNumbers, Needs
+from flowos.model import Counts, DeviceNumbers, Needs, counted
 
 _LOOK_SECONDS = 0.05
 
@@ -159,19 +159,19 @@ class ResourceLedger:
                 self.line.append(Claim(asker, needs))
             return self._fits(needs) and self.line[0].asker is asker
 
-    def short_of(self, needs: Needs) -> tuple[str, int, int, int] | None:
-        """The first of which too little is free: what, asked, free, of how many; None if none."""
-        whole = self.whole
+    def short_of(self, needs: Needs) -> tuple[str, int, int] | None:
+        """The first of which too little is free: asked in words, free, of how many; else None."""
+        whole, cores, memory = self.whole, self._many(needs), _memory(needs)
         with self._lock:
             counts = [
-                ("cores", self._many(needs), len(self.idle), len(whole.cpus)),
-                ("bytes of memory", _memory(needs), self._memory, whole.memory_bytes),
+                (cores, counted(cores, "core"), len(self.idle), len(whole.cpus)),
+                (memory, f"{counted(memory, 'byte')} of memory", self._memory, whole.memory_bytes),
             ]
             for name, count in _devices(needs):
                 free, numbers = self._devices.get(name, ()), dict(whole.devices).get(name, ())
-                what = "GPUs" if name == "gpu" else name
-                counts.append((what, count, len(free), len(numbers)))
-        return next((each for each in counts if each[1] > each[2]), None)
+                asked = counted(count, "GPU") if name == "gpu" else f"{count} {name}"
+                counts.append((count, asked, len(free), len(numbers)))
+        return next((each[1:] for each in counts if each[0] > each[2]), None)
 
     def is_for_one(self) -> bool:
         """Whether something has the whole node, or takes it at once in `granted`."""

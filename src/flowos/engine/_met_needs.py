@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from flowos.engine._hold_end import HoldEnd
 from flowos.engine._ledger import Resources, lacking_devices
 from flowos.engine._node import Node
-from flowos.model import Needs, SliceRefused, with_choices
+from flowos.model import Needs, SliceRefused, counted, with_choices
 from flowos.plan import Schedule, Stage, lacking_time, with_needs
 
 if TYPE_CHECKING:
@@ -65,14 +65,14 @@ def _unmet(needs: Needs, own: Resources, node: Node) -> str:
     cores = len(own.cpus)
     if (needs.nodes or 1) == 1 and needs.cores * needs.ranks > cores:
         ranks = f" for each of {needs.ranks} ranks" if needs.ranks > 1 else ""
-        return f"{needs.cores} cores{ranks}, the slice has {cores}"
+        return f"{counted(needs.cores, 'core')}{ranks}, the slice has {cores}"
     if needs.memory_bytes > own.memory_bytes:
-        return f"{needs.memory_bytes} bytes, the node has {own.memory_bytes}"
+        return f"{counted(needs.memory_bytes, 'byte')}, the node has {own.memory_bytes}"
     missing = lacking_devices(needs.generic_resources, own.devices)
     if not missing:
         return ""
     if missing == "gpu":
-        return f"{needs.gpus} GPUs, the node has {own.gpus}"
+        return f"{counted(needs.gpus, 'GPU')}, the node has {own.gpus}"
     from flowos.drivers._allocators import nearest  # loads what most slices never need
 
     has = {name: len(numbers) for name, numbers in own.devices}

@@ -5,7 +5,7 @@ this machine; a node of a cluster has the same methods. What is true of a node (
 runtimes that were tried, FUSE servers, answers of its MPI) is state of that object alone.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -49,6 +49,10 @@ class Node(Protocol):
     @property
     def switch(self) -> str:
         """That it is connected to, as its cluster calls it; "" where that is not known."""
+        ...
+
+    def steps(self) -> tuple[str, ...]:
+        """Of Slurm, JOB.STEP, that launches are which run there, or did when it was lost."""
         ...
 
     def used(self) -> "Usage | None":
@@ -107,11 +111,8 @@ class Node(Protocol):
         """
         ...
 
-    def facts(self, *, only: Collection[str] | None = None) -> "Facts":
-        """What it has for entering images, and which runtimes were found to work.
-
-        only: names of runtimes; others are not tried for this.
-        """
+    def facts(self) -> "Facts":
+        """What it has for entering images, and which runtimes were found to work."""
         ...
 
     def gpu_devices(self) -> tuple[str, ...]:

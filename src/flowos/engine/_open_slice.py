@@ -36,6 +36,7 @@ from flowos.model import (
     Needs,
     Python,
     SliceRefused,
+    counted,
     with_engines,
 )
 from flowos.plan import Fuse, Schedule, Step, compile_flow, with_resident_arrays
@@ -114,7 +115,7 @@ def _executor(
 
     history = EngineHistory(made.sites, node.name)
     undo.callback(history.keep)
-    executor = chosen_executor(flow, made, options.engines, _fuse(options), history)
+    executor = chosen_executor(flow, options.engines, _fuse(options), history)
     return executor, history.missing, history.plan
 
 
@@ -255,7 +256,7 @@ def _around(schedule: Schedule, node: Node, asked: Environment, ready: Environme
 def _held(cores: int | None, have: int) -> int:
     held = have if cores is None else cores
     if not 1 <= held <= have:
-        raise SliceRefused(f"slice: {held} cores asked for, this node has {have} for us")
+        raise SliceRefused(f"slice: {counted(held, 'core')} asked for, this node has {have} for us")
     return held
 
 

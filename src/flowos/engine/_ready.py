@@ -8,18 +8,26 @@ end.
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from flowos._dataclasses import replace
 from flowos.model import Environment, EnvironmentRefused
 
+if TYPE_CHECKING:
+    from flowos.model import Facts  # slow to load, and a bare launch asks for none
+
 
 class Ready:
-    """An environment to launch in, until `close`. `notes`: what a person should know of it."""
+    """An environment to launch in, until `close`; `notes` for a person, `facts` of its node."""
 
-    def __init__(self, env: Environment, notes: tuple[str, ...], undo: Callable[[], None]) -> None:
-        self.env = env
-        self.notes = notes
+    def __init__(
+        self,
+        env: Environment,
+        notes: tuple[str, ...],
+        undo: Callable[[], None],
+        facts: "Facts | None" = None,
+    ) -> None:
+        self.env, self.notes, self.facts = env, notes, facts
         self._undo: list[Callable[[], None]] = [undo]
 
     def close(self) -> None:

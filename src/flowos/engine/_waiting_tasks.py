@@ -113,10 +113,12 @@ def _short_of(
     for ledger, whose in ((share.node, ""), (share.own, " of the slice's")):
         short = ledger.short_of(needs)
         if short is not None:
-            what, want, have, whole = short
-            return f"for {want} {what}, {have} of{whose} {whole} are free; tasks that run: {held}"
+            want, have, whole = short
+            return f"for {want}, {have} of{whose} {whole} are free; tasks that run: {held}"
     if free == 0:
         places = len(executor.places)
+        if places == 1:
+            return f"for the slice's one place; tasks that run: {held}"
         return f"for one of the slice's {places} places; tasks that run: {held}"
     return ""
 

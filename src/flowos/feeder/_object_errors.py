@@ -4,14 +4,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from flowos.feeder._object_clouds import CLOUD_OF, WEB
 from flowos.feeder._url import line_without_secrets
 from flowos.model import FeedError
-
-_S3 = ("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", "AWS_SKIP_SIGNATURE=true")
-_GS = ("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SKIP_SIGNATURE=true")
-_AZ = ("AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY", "AZURE_SKIP_SIGNATURE=true")
-_WEB = ("http", "https")
-_VARIABLES = {"s3": _S3, "s3a": _S3, "gs": _GS, **dict.fromkeys(_WEB)}  # else Azure's
 
 # Metadata services of clouds, for credentials: asked last, when nothing else was found.
 _METADATA = ("169.254.169.254", "169.254.170.2", "metadata.google.internal", "fd00:ec2::254")
@@ -59,9 +54,9 @@ def reason(why: Exception, scheme: str, timeout_seconds: float, tried_seconds: f
     if isinstance(why, FeedError):
         return str(why)
     said = _said(why, scheme)
-    variables = _VARIABLES.get(scheme, _AZ)
-    keys, public = variables or ("", "")
-    remedy = f": check {keys}, or set {public} for what is public to all" if variables else ""
+    cloud = CLOUD_OF[scheme]
+    keys, public = (cloud.keys, cloud.public) if cloud else ("", "")
+    remedy = f": check {keys}, or set {public} for what is public to all" if cloud else ""
     template = next((words for is_it, words in _KINDS if is_it(said)), "{text}")
     template += f", tried for {tried_seconds:.0f} seconds" if passes(why) and tried_seconds else ""
     return template.format(
@@ -93,7 +88,7 @@ _KINDS: tuple[tuple[Callable[[_Said], bool], str], ...] = (
     ),
     (lambda said: said.status == _TOO_FAR, CHANGED),
     (
-        lambda said: "redirect" in said.text and said.scheme in _WEB,
+        lambda said: "redirect" in said.text and said.scheme in WEB,
         "this server sends from one address to the next without an end",
     ),
     (lambda said: "redirect" in said.text, "the bucket is in another region: set AWS_REGION"),

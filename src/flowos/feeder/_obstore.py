@@ -22,6 +22,7 @@ from urllib.parse import unquote, urlsplit
 from flowos.feeder._endings import SHARDS
 from flowos.feeder._entries import add, in_byte_order
 from flowos.feeder._interfaces import Entry, OnEntries, Piece, Tickets, ignore
+from flowos.feeder._object_clouds import CLOUD_OF, PREFIXES, WEB
 from flowos.feeder._object_errors import CHANGED, passes, reason
 from flowos.feeder._reader_threads import serve_in_threads
 from flowos.feeder._retry import Retry
@@ -37,19 +38,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SCHEMES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "https")
-
-# The address of a store of one's own, as obstore takes it.
-_ADDRESSES = (
-    "AWS_ENDPOINT",
-    "AWS_ENDPOINT_URL",
-    "AWS_ENDPOINT_URL_S3",
-    "AZURE_ENDPOINT",
-    "AZURE_STORAGE_ENDPOINT",
-    "GOOGLE_BASE_URL",
-)
-_WEB = ("http", "https")
-_CLOUDS = ("AWS_", "AZURE_", "GOOGLE_")
 _MAX_AT_ONCE = 256
 _LISTINGS_AT_ONCE = 32
 _PAGE = 1000  # keys: as many as S3 lists in one answer
@@ -126,7 +114,7 @@ class Bucket:
         import obstore
 
         is_bucket = "/" not in self._url.root.partition("://")[2]
-        if is_bucket or self._url.scheme in _WEB:
+        if is_bucket or self._url.scheme in WEB:
             return
         size = 0  # as of an empty folder, in some stores
         with suppress(Exception):
@@ -226,7 +214,7 @@ def _open(url: Url, timeout_seconds: float) -> "ObjectStore":
     if _without_tls(url):
         options["allow_http"] = True
     root, user = url.root, user_info(url.root)
-    if user and url.scheme in _WEB:  # obstore would not send it
+    if user and url.scheme in WEB:  # obstore would not send it
         word = b64encode(unquote(user).encode()).decode()
         root, options["default_headers"] = url.shown, {"authorization": f"Basic {word}"}
     try:
@@ -238,12 +226,10 @@ def _open(url: Url, timeout_seconds: float) -> "ObjectStore":
 
 def _check_addresses(url: Url) -> None:
     """obstore panics at what is no address. Raises FeedError if one of this cloud's is none."""
-    if url.scheme in _WEB:
-        return
-    cloud = {"s": "AWS_", "g": "GOOGLE_"}.get(url.scheme[0], "AZURE_")
-    for name in _ADDRESSES:
+    cloud = CLOUD_OF[url.scheme]
+    for name in cloud.addresses if cloud else ():
         value = os.environ.get(name)
-        if value is None or not name.startswith(cloud) or _is_address(value):
+        if value is None or _is_address(value):
             continue
         said = f"{name}={line_without_secrets(value)!r}"
         raise FeedError(f"{url.shown}: {said} is no address such as https://host:9000; mend it")
@@ -253,7 +239,7 @@ def _is_address(text: str) -> bool:
     try:
         parts = urlsplit(text)
         is_whole = text.split() == [text] and bool(parts.hostname) and parts.port != 0
-        return is_whole and parts.scheme in _WEB
+        return is_whole and parts.scheme in WEB
     except ValueError:  # of a port
         return False
 
@@ -263,7 +249,7 @@ def _without_tls(url: Url) -> bool:
     named = [
         value
         for name, value in os.environ.items()
-        if name.startswith(_CLOUDS) and ("ENDPOINT" in name or "BASE_URL" in name)
+        if name.startswith(PREFIXES) and ("ENDPOINT" in name or "BASE_URL" in name)
     ]
     return any(address.startswith("http://") for address in (url.root, *named))
 

@@ -42,8 +42,9 @@ _PARTS = {
         "Image ImageConfig Killed Launch LinuxKernel Lost MpiName Needs NotStarted "
         "Outcome Pairs RuntimeFailed Usage with_choices"
     ),
-    "_names": "did_you_mean",
+    "_names": "counted did_you_mean",
     "_native_ports": "NATIVE_DTYPES NativePorts dtype_of native_ports shape_of",
+    "_native_types": "NativeEntry",
     "_ports": (
         "Array DeviceArray File Floating Integer PortType any_ array bool_ brief_repr bytes_ "
         "float16 float32 float64 int8 int16 int32 int64 str_ uint8 uint16 uint32 uint64"
@@ -71,7 +72,7 @@ _PARTS = {
     ),
     "_slice_record": "HeldNode SliceAccounts SliceEvent SliceRecord SliceState",
     "_source_code": (
-        "SourceCode counted files_of first_error headers_of included_names is_source_text "
+        "SourceCode alternatives files_of first_error headers_of included_names is_source_text "
         "language_of misses_c_abi quoted_words"
     ),
     "_streams": "CYCLES_A_BEAT HdlDesign HdlStream MIN_CYCLES STREAM_DTYPES streams_of",
@@ -84,12 +85,8 @@ _PARTS = {
 }
 
 if TYPE_CHECKING:
-    from flowos.model._baseline import (
-        Baseline as Baseline,
-        BaselineNumber as BaselineNumber,
-        MachineKind as MachineKind,
-        UnjudgedNumber as UnjudgedNumber,
-    )
+    from flowos.model._baseline import Baseline as Baseline, BaselineNumber as BaselineNumber
+    from flowos.model._baseline import MachineKind as MachineKind, UnjudgedNumber as UnjudgedNumber
     from flowos.model._boot import read_boot as read_boot
     from flowos.model._bodies import (
         Command as Command,
@@ -250,7 +247,7 @@ if TYPE_CHECKING:
         Usage as Usage,
         with_choices as with_choices,
     )
-    from flowos.model._names import did_you_mean as did_you_mean
+    from flowos.model._names import counted as counted, did_you_mean as did_you_mean
     from flowos.model._native_ports import (
         NATIVE_DTYPES as NATIVE_DTYPES,
         NativePorts as NativePorts,
@@ -258,6 +255,7 @@ if TYPE_CHECKING:
         native_ports as native_ports,
         shape_of as shape_of,
     )
+    from flowos.model._native_types import NativeEntry as NativeEntry
     from flowos.model._pool import (
         LOCAL as LOCAL,
         Ask as Ask,
@@ -358,7 +356,7 @@ if TYPE_CHECKING:
     )
     from flowos.model._source_code import (
         SourceCode as SourceCode,
-        counted as counted,
+        alternatives as alternatives,
         first_error as first_error,
         files_of as files_of,
         headers_of as headers_of,

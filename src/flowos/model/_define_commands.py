@@ -11,7 +11,7 @@ from flowos.model._graph import Task
 from flowos.model._hints import port_type
 from flowos.model._launch import MPIS, Needs
 from flowos.model._ports import File, PortType, any_, brief_repr, bytes_, int64, str_
-from flowos.model._source_code import counted
+from flowos.model._source_code import alternatives
 from flowos.model._wiring import needs_of
 
 _Named = str | tuple[str, PortType] | None
@@ -120,7 +120,7 @@ def gang(task: Task, *, mpi: str, mpirun: str = "") -> Task:
     if not isinstance(body, Command):
         raise WiringError(f"gang: expected a task made by fo.command, given {task!r}")
     if mpi not in MPIS:
-        raise WiringError(f"gang: mpi={brief_repr(mpi)}; there is {counted(MPIS)}")
+        raise WiringError(f"gang: mpi={brief_repr(mpi)}; there is {alternatives(MPIS)}")
     if task.needs.otherwise:
         raise WiringError(f"gang: task {task.name!r} needs {task.needs.words}; give one fo.Needs")
     return replace(task, body=Gang(command=body, mpi=mpi, mpirun=mpirun))

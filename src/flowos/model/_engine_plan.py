@@ -51,42 +51,58 @@ class SiteNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTask:
-    """seconds: None where it is not measured on this engine for values of this size."""
+    """seconds: None where it is not measured on this engine for values of this size.
+
+    fixed: it has no other engine, and is not measured.
+    """
 
     task: str
     engine: str
     seconds: float | None
+    fixed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCopy:
-    """A value that a task gives or takes on an engine with memory of its own."""
+    """A value that a task gives or takes on an engine with memory of its own.
+
+    bytes: None where they cannot be known before the run.
+    """
 
     value: str
-    bytes: int
+    bytes: int | None
     source: str
     target: str
+
+    def __str__(self) -> str:
+        many = "bytes not known before the run" if self.bytes is None else f"{self.bytes} bytes"
+        return f"copy {self.value}: {many}, {self.source} to {self.target}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnginePlan:
-    """What the next run does. state: "measuring" while engines are tried, then "chosen"."""
+    """What the next run does. state: "measuring" while engines are tried, then "chosen".
+
+    unknown: whose copies cannot be known before the run, and why.
+    """
 
     state: Literal["measuring", "chosen"]
     tasks: tuple[PlannedTask, ...]
     copies: tuple[PlannedCopy, ...]
+    unknown: tuple[str, ...] = ()
 
     @property
     def seconds(self) -> float | None:
-        """Of all tasks, where each is measured."""
-        known = [task.seconds for task in self.tasks if task.seconds is not None]
-        return sum(known) if len(known) == len(self.tasks) else None
+        """Of all tasks with several engines, where each is measured."""
+        took = [task.seconds for task in self.tasks if not task.fixed]
+        known = [seconds for seconds in took if seconds is not None]
+        return sum(known) if known and len(known) == len(took) else None
 
     def __str__(self) -> str:
         rows = [("task", "engine", "time"), *map(_row, self.tasks)]
         widths = [max(len(row[i]) for row in rows) for i in range(2)]
         lines = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c}" for a, b, c in rows]
-        copies = [f"copy {c.value}: {c.bytes} bytes, {c.source} to {c.target}" for c in self.copies]
+        copies = [*map(str, self.copies), *(f"copies not known: {why}" for why in self.unknown)]
         return "\n".join((*lines, *(copies or ["no copies"]), f"state: {self.state}"))
 
 

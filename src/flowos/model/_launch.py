@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from flowos._dataclasses import dataclass, field
+from flowos.model._names import counted
 
 Counts = tuple[tuple[str, int], ...]
 """(name, count) pairs, by name."""
@@ -116,7 +117,7 @@ def with_choices(first: Needs, others: "Sequence[Needs]") -> Needs:
 
 
 def _amounts(needs: Needs) -> str:
-    words = [_counted(count, "GPU" if name == "gpu" else name) for name, count in _counts(needs)]
+    words = [_amount(count, name) for name, count in _counts(needs)]
     words += [f"{needs.memory_bytes} bytes"] * (needs.memory_bytes > 0)
     words += ["the whole node"] * needs.alone
     words += [f"{needs.remaining_seconds:g} s left"] * (needs.remaining_seconds > 0)
@@ -130,9 +131,10 @@ def _counts(needs: Needs) -> Counts:
     return (*needs.generic_resources, *((("core", cores),) if says_cores else ()))
 
 
-def _counted(count: int, name: str) -> str:
-    plural = "s" if name in ("GPU", "core") and count != 1 else ""
-    return f"{count} {name}{plural}"
+def _amount(count: int, name: str) -> str:
+    """Devices of a cluster have names of one form."""
+    nouns = {"gpu": "GPU", "core": "core"}
+    return counted(count, nouns[name]) if name in nouns else f"{count} {name}"
 
 
 def device_counts(given: object) -> Counts:

@@ -1,4 +1,4 @@
-"""Names that are misspelt."""
+"""Words for messages: names that are misspelt, counts."""
 
 from collections.abc import Iterable
 
@@ -12,3 +12,8 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches  # slow to import
 
     return "".join(f"; did you mean {name!r}?" for name in get_close_matches(given, [*known], 1))
+
+
+def counted(count: int, noun: str) -> str:
+    """As 1 node, 2 nodes."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -7,6 +7,7 @@ from typing import Any, Literal, cast, get_args
 
 from flowos.model._fake_script import read_script
 from flowos.model._launch import Counts, GivenCounts, Pairs, device_counts
+from flowos.model._names import counted
 
 PoolKind = Literal["local", "fake", "slurm", "sge"]
 Topology = Literal["", "pack", "spread", "switch"]
@@ -301,12 +302,16 @@ class Ask:
     def lacks(self, node: "NodeInfo") -> str:
         """What a node has too little of, or ""."""
         for asked, has, what in (
-            (self.cores or 0, node.cores, "cores"),
-            (self.gpus, node.gpus, "GPUs"),
-            (self.memory_bytes, node.memory_bytes, "bytes of memory"),
+            (self.cores or 0, node.cores, counted(self.cores or 0, "core")),
+            (self.gpus, node.gpus, counted(self.gpus, "GPU")),
+            (
+                self.memory_bytes,
+                node.memory_bytes,
+                f"{counted(self.memory_bytes, 'byte')} of memory",
+            ),
         ):
             if asked > has:
-                return f"{asked} {what} asked for, {node.name} has {has}"
+                return f"{what} asked for, {node.name} has {has}"
         has_devices = dict(node.devices)
         for name, asked in self.device_counts:
             if asked > has_devices.get(name, 0):

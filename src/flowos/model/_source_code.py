@@ -87,15 +87,39 @@ class SourceCode:
 
     def command(self, compiler: str, file: str, library: str, headers: str) -> tuple[str, ...]:
         """How `file` becomes a library; the names of what it includes are written to `headers`."""
-        folder = str(PurePath(self.path).parent) if self.path else "."
-        language = ("-cpp", "-I", folder) if self.language == "fortran" else ("-iquote", folder)
-        standard = ("-std=c++20",) if self.language == "c++" else ()
-        made = ("-O3", "-march=native", "-fPIC", "-shared", *standard)
+        made = ("-O3", "-march=native", "-fPIC", "-shared")
         listed = "-MD" if any(flag.startswith(_SYSTEM) for flag in self.flags) else "-MMD"
         return (
-            *(compiler, *made, *language, listed, "-MF", headers),
+            *(compiler, *made, *self._reading, listed, "-MF", headers),
             *(file, "-o", library, *self.flags),
         )
+
+    def type_command(self, compiler: str, file: str, made: str) -> tuple[str, ...]:
+        """How a compiler is asked for the types of functions. made: a folder for what it writes."""
+        fortran = self.language == "fortran"
+        modules = any(flag.startswith("-J") for flag in self.flags)
+        folder = ("-J", made) if fortran and not modules else ()
+        said = ("-fc-prototypes",) if fortran else ()
+        asked = ("-fsyntax-only", "-w", "-fno-diagnostics-color", *said)
+        return (
+            compiler,
+            "-O3",
+            "-march=native",
+            *self._reading,
+            *folder,
+            file,
+            *self.flags,
+            *asked,
+        )
+
+    @property
+    def _reading(self) -> tuple[str, ...]:
+        """How it is read: where files are that it includes, and the standard."""
+        folder = str(PurePath(self.path).parent) if self.path else "."
+        if self.language == "fortran":
+            return "-cpp", "-I", folder
+        standard = ("-std=c++20",) if self.language == "c++" else ()
+        return (*standard, "-iquote", folder)
 
 
 def language_of(path: str) -> Language | None:
@@ -161,7 +185,7 @@ def is_source_text(source: str, language: Language | None = None) -> bool:
     return any(mark in source for mark in marks)
 
 
-def counted(words: Sequence[str]) -> str:
+def alternatives(words: Sequence[str]) -> str:
     """As a, b or c."""
     *others, last = words
     return f"{', '.join(others)} or {last}" if others else last

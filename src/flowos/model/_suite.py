@@ -27,7 +27,8 @@ class PaperFigure:
 
     caption: as in the paper. parts: what is run for it; () if nothing here can. instead: how that
     differs from the paper; between: how where it is measured between nodes. lacking: why nothing
-    can be run. sockets: processors that the machine must have.
+    can be run. sockets: processors that the machine must have. compilers: families that the paper
+    compiled with, each with what makes it be found.
     """
 
     number: str
@@ -38,6 +39,7 @@ class PaperFigure:
     between: str = ""
     lacking: str = ""
     sockets: int = 1
+    compilers: Pairs = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +81,7 @@ class PublishedNumber:
     printed: as it stands there. where: section, paragraph or table. nominal: the paper's own
     ceiling of it, in the same unit.
     probe, metric, levels: the numbers of ours that it is set against; probe "" if none is alike.
+    data: how much it is of, where ours are of another amount: then none is set against it.
     """
 
     figure: str
@@ -92,6 +95,7 @@ class PublishedNumber:
     probe: str = ""
     metric: str = ""
     levels: Pairs = ()
+    data: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from flowos.model import Facts, MachineKind, MeasurementRequest, Run, UsageError
+from flowos.model import Facts, MachineKind, MeasurementRequest, Run, Unmeasured, UsageError
 from flowos.operations.history import numbers_of
-from flowos.operations.measure import report_of
+from flowos.operations.measure import offered, report_of
 from flowos.plan import MachineRun
 from flowos.probes import probes_for
 from flowos.store import Store, open_store
@@ -89,14 +89,28 @@ def _given(store: Store, refs: Sequence[str], *, one_machine: bool) -> list[Run]
 
 
 def _like(store: Store, wanted: Run, limit: int | None, *, one_machine: bool) -> list[Run]:
+    probes = probes_of(wanted)
     alike = [
         run
         for run in sorted(store.runs()[::-1], key=lambda run: run.started)
         if run.ended
-        and run.request.probes == wanted.request.probes
         and not list(differences(wanted, run, one_machine=one_machine))
+        and probes_of(run) == probes
     ]
     return alike[-(limit or 0) :]
+
+
+def probes_of(run: Run) -> frozenset[str]:
+    """Those that it was asked for; where it names none, those that have cases there."""
+    request = run.request
+    if request.probes:
+        return frozenset(request.probes)
+    environments = len(request.environments) or 1
+    known = (p for p in probes_for(environments) if p.info.asked == bool(request.commands))
+    offers = {p.name: offered(p, run.facts, request, environments) for p in known}
+    return frozenset(
+        name for name, found in offers.items() if found and not isinstance(found, Unmeasured)
+    )
 
 
 def differences(

@@ -38,15 +38,19 @@ def facts(request: MeasurementRequest | None = None) -> Facts:
     return read_facts(collect(asked), asked.nominal)
 
 
-def facts_on(node: Node, request: MeasurementRequest) -> Facts:
-    """Collect the facts of a node that is held; its Python is ours. Raises as `facts`."""
+def facts_on(node: Node, request: MeasurementRequest, of_pool: Argv) -> Facts:
+    """Collect the facts of a node that is held; its Python is ours. Raises as `facts`.
+
+    of_pool: as of `measure_command`.
+    """
     folder = node.folder() / "programs"
     folder.mkdir(exist_ok=True)
     with as_file(files("flowos.probes").joinpath("programs")) as programs:
         for program in programs.glob("*.py"):
             shutil.copy(program, folder)
     words = (sys.executable, str(folder / "collect.py"), "--scratch", str(request.scratch))
-    return read_facts(_collected(words, BARE, node.variables(BARE), node), request.nominal)
+    found = _collected(words, BARE, node.variables(BARE), node)
+    return read_facts(found, request.nominal, of_pool)
 
 
 def facts_inside(

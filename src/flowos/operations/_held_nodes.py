@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from flowos.engine import HoldEvent, OnHoldEvent
+from flowos.engine import HoldEvent, LaunchGroup, OnHoldEvent
 from flowos.model import Deployment, OnProgress, Progress
 from flowos.operations._pool_kinds import kind_of_pool
 from flowos.operations._slice import slice_
@@ -20,24 +20,32 @@ def held_nodes(
     Raises SliceRefused if there are no nodes.
     """
     gone: list[str] = []
-    with slice_(pool=pool, nodes=count, on_event=_heard(on_progress, gone)) as held:
+    launches = LaunchGroup()
+    with slice_(pool=pool, nodes=count, on_event=_heard(on_progress, gone, launches)) as held:
         nodes = held.held.nodes
         deployed = kind_of_pool(pool_named(pool).kind).deployed
         names = deployed([node.name for node in nodes])
         deployment = Deployment(of=of, number=number, pool=pool, nodes=names)
-        yield DeployedOn(node=nodes[0], deployment=deployment, gone=lambda: gone[0] if gone else "")
+        yield DeployedOn(
+            node=nodes[0],
+            deployment=deployment,
+            gone=lambda: gone[0] if gone else "",
+            launches=launches,
+        )
 
 
-def _heard(on_progress: OnProgress, gone: list[str]) -> OnHoldEvent:
-    """gone: gets what became of its nodes."""
+def _heard(on_progress: OnProgress, gone: list[str], launches: LaunchGroup) -> OnHoldEvent:
+    """gone: gets what became of its nodes. launches: end then."""
 
     def heard(event: HoldEvent) -> None:
         if event.what in ("waiting", "booting"):
             on_progress(Progress(doing=f"waits for nodes: {event.reason}"))
         elif event.what == "lost":
             gone.append(f"node {event.node} was lost: {event.reason}")
+            launches.end()
         elif event.what == "ended":
             after = " " if event.reason.startswith("after ") else ": "
             gone.append(f"its slice ended{after}{event.reason}")
+            launches.end()
 
     return heard

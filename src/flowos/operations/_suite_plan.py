@@ -65,7 +65,10 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedFigure:
-    """A figure, the probes that are measured for it, and what cannot be: (probe or "", why)."""
+    """A figure, the probes that are measured for it, and what cannot be.
+
+    lacking: (probe, or compiler, or "", why).
+    """
 
     figure: PaperFigure
     probes: tuple[str, ...] = ()
@@ -151,8 +154,19 @@ def _planned(
     return PlannedFigure(
         figure=figure,
         probes=tuple(name for name, why in each.items() if why is None),
-        lacking=tuple((name, why) for name, why in each.items() if why is not None),
+        lacking=(
+            *((name, why) for name, why in each.items() if why is not None),
+            *_compilers_lacking(figure, facts),
+        ),
     )
+
+
+def _compilers_lacking(figure: PaperFigure, facts: Facts) -> Iterator[tuple[str, Unmeasured]]:
+    """Compilers of the figure that are not here, as the others alone are compared."""
+    here = {compiler.family for compiler in facts.compilers if compiler.language == "c"}
+    for family, remedy in figure.compilers:
+        if family not in here:
+            yield family, Unmeasured(reason="the paper has this compiler", remedy=remedy)
 
 
 def _of_part(part: FigurePart, found: PlannedStep | Unmeasured) -> Unmeasured | None:
@@ -252,5 +266,5 @@ def _seconds(probe: Probe, facts: Facts, request: MeasurementRequest, environmen
     each = {c.case: probe.seconds(c.case) + overhead_seconds(environments) for c in found}
     if environments > 1:
         return environments * 2 * FIRST_LOOK * sum(each.values())
-    design = Design(cases=tuple(each), seconds=each, min_rounds=probe.info.rounds)
+    design = Design(cases=tuple(each), seconds=each, min_rounds=probe.rounds(each))
     return design.min_rounds * round_seconds(design)

@@ -170,7 +170,7 @@ def _on_nodes(request: MeasurementRequest, nodes: int) -> MeasurementRequest:
 
     What cannot be measured is refused before any are held.
     """
-    check(request, request.environments or ("bare",))
+    check(request)
     if nodes == 1:
         return request
     return replace(request, probes=_between_nodes(request), nodes=nodes)

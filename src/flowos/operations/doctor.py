@@ -11,7 +11,7 @@ from flowos.model import EngineMissing, Facts, MeasurementRequest
 from flowos.operations._extras import extras
 from flowos.operations._facts import facts, facts_on
 from flowos.operations._slice import slice_
-from flowos.probes import probes_for
+from flowos.probes import pool_words, probes_for
 from flowos.probes.doctor import Check, can_measure, diagnose
 
 
@@ -32,12 +32,13 @@ def doctor(request: MeasurementRequest | None = None, pool: str = "") -> Diagnos
     asked = request or MeasurementRequest()
     if not pool:
         here, found = engine.here(), facts(asked)
-        bodies = (*engine_checks(found), _verilog(), *card_checks(), *language_checks())
+        bodies = (*engine_checks(found), *compiler_checks(), _verilog(), *card_checks())
+        bodies = (*bodies, *language_checks(), *tool_checks())
         checks = (_cache(), _energy(here), *extras(), *bodies, *_runtimes(here), *_left_alone())
         return _diagnosis(found, asked, checks)
     with slice_(pool=pool) as held:
         (node,) = held.held.nodes
-        return _diagnosis(facts_on(node, asked), asked, tuple(_runtimes(node)))
+        return _diagnosis(facts_on(node, asked, pool_words(pool, 1)), asked, tuple(_runtimes(node)))
 
 
 def _diagnosis(node: Facts, request: MeasurementRequest, others: tuple[Check, ...]) -> Diagnosis:
@@ -102,6 +103,20 @@ def _engine(name: str, ask: Callable[[], str]) -> Check:
         return Check(group="use", name=name, works=False, says=says, remedy=remedy)
 
 
+def compiler_checks() -> Iterator[Check]:
+    """What `fo.cxx` needs besides a C compiler."""
+    for language, spoken in (("c++", "C++"), ("fortran", "Fortran")):
+        name = f"bodies in {spoken}"
+        try:
+            says = f"compiled by {engine.compiler_path(language)}"
+        except EngineMissing as missing:
+            says, _, how = str(missing).partition(": ")
+            remedy = f"as root: apt-get {how}"
+            yield Check(group="use", name=name, works=False, says=says, remedy=remedy)
+        else:
+            yield Check(group="use", name=name, works=True, says=says)
+
+
 def card_checks() -> Iterator[Check]:
     """What opens the cards behind XDMA that this node has."""
     for port, why in engine.xdma_cards():
@@ -139,6 +154,19 @@ def _language(language: str, program: str, remedy: str) -> Check:
     says = f"there is no {program}" if remedy else f"run by {program}"
     name = f"bodies in {language}"
     return Check(group="use", name=name, works=not remedy, says=says, remedy=remedy)
+
+
+def tool_checks() -> Iterator[Check]:
+    """What finds devices and loads boards."""
+    yield _tool("OpenCL devices", "clinfo", "clinfo", "listed")
+    yield _tool("boards with FPGAs", "openFPGALoader", "openfpgaloader", "found and loaded")
+
+
+def _tool(name: str, program: str, package: str, done: str) -> Check:
+    if engine.which(program):
+        return Check(group="use", name=name, works=True, says=f"{done} by {program}")
+    says, remedy = f"not {done}: there is no {program}", f"as root: apt-get install {package}"
+    return Check(group="use", name=name, works=False, says=says, remedy=remedy)
 
 
 def _left_alone() -> Iterator[Check]:

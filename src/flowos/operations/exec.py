@@ -148,7 +148,7 @@ def _short_name(source: PurePath, word: str) -> str:
     if not digest_in_name(source):
         return source.stem
     name, _ = split_runtime(word)
-    return name if name in links() else source.stem[:12]
+    return name if name in links(name) else source.stem[:12]
 
 
 def _with_current_folder(env: Environment, folder: Path) -> tuple[Environment, PurePath, str]:

@@ -4,6 +4,7 @@ Loads nothing that others do not need.
 """
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from os.path import isfile, lexists
 from pathlib import Path
@@ -24,7 +25,7 @@ from flowos.model import (
 
 NAME = "flowos.toml"
 SET = "FLOWOS_SET"
-"""What `flowos --set` was given, a line each: processes that a command starts know it too."""
+"""What `flowos --set` was given, each in a line: processes that a command starts know it too."""
 
 
 def settings_files() -> tuple[Path, ...]:
@@ -76,12 +77,19 @@ def settings_layers(*, options: bool = True) -> tuple[SettingsLayer, ...]:
     options: with the last of them.
     """
     files = merged([file_layer(_text(file), str(file)) for file in settings_files()])
-    given = options_layer(os.environ.get(SET, "").splitlines() if options else ())
+    given = options_layer(_options() if options else ())
     return files, variables_layer(os.environ, files), given
 
 
-def check_options() -> None:
-    """Raises UsageError for a mistake in `flowos --set`, SettingsError for one without it."""
+def use_options(given: Sequence[str]) -> None:
+    """What `flowos --set` was given counts from now on, after what it was given before.
+
+    Raises UsageError for a mistake in it, SettingsError for one without it.
+    """
+    for option in given:
+        if len(f"{option}.".splitlines()) > 1:
+            raise UsageError(f"--set {option!r:.80}: it has a line break; write it in one line")
+    os.environ[SET] = "".join(f"{option}\n" for option in (*_options(), *given))
     try:
         load_settings()
     except SettingsError as error:
@@ -104,6 +112,10 @@ def load_settings(*, options: bool = True) -> Settings:
     said = merged(layers)
     pools = tuple(with_its_price(pool, found.sizes, said) for pool in found.pools)
     return replace(found, pools=pools)
+
+
+def _options() -> list[str]:
+    return os.environ.get(SET, "").splitlines()
 
 
 def _text(file: Path) -> str:

@@ -37,6 +37,7 @@ from flowos.operations._suite_runs import BegunSuite, begun, cases_left, has_num
 from flowos.operations.measure import DeployedOn, OnSample, check, measured
 from flowos.operations.pool_storage import check_folder
 from flowos.operations.settings import pool_named
+from flowos.probes import deployment_words
 from flowos.probes.suites import SUITES
 from flowos.report import (
     Report,
@@ -186,11 +187,15 @@ def _planned(
     figures = figures_of(suite, wanted.figures)
     if wanted.nodes > 1:
         figures = tuple(replace(f, instead=f.between or f.instead) for f in figures)
-    check(request, request.environments or ("bare",))
+    check(request)
     if on is None:
         with scratch_in(request.scratch):
             pass
-    here = facts(request) if on is None else facts_on(on.node, request)
+    here = (
+        facts(request)
+        if on is None
+        else facts_on(on.node, request, deployment_words(on.deployment))
+    )
     before = None if wanted.again else begun(suite.name, request, here, url, wanted.pool)
     before = before or BegunSuite(of=f"s-{engine.utc()[:10]}-{secrets.token_hex(3)}", reports={})
     done = {probe: found.run for probe, found in before.reports.items()}

@@ -1,6 +1,8 @@
-"""`flowos show LOG`: reads the log of a slice, writes its timeline as a Chrome trace or a page."""
+"""The log of a slice: whether one can be written; `flowos show LOG` reads it, and writes its
+timeline as a Chrome trace or a page."""
 
 import json
+import os
 from pathlib import Path
 
 from flowos.model import LoggedTask, SliceLog, UsageError, from_plain
@@ -11,6 +13,30 @@ _BEGIN = b'{"task": '
 _MAX_LINE_BYTES = 1 << 20
 _MAX_BAD_LINES = 100
 """A file that begins with so many is no log."""
+
+
+def log_complaint(word: str) -> str:
+    """Why a slice cannot add its tasks to the file of this name, or ""; it is not made."""
+    if not word:
+        return "expected a file"
+    file = Path(word)
+    if file.is_dir():
+        return "it is a folder: name a file"
+    if not file.exists():
+        folder = file.parent
+        if not folder.is_dir():
+            return f"there is no folder {folder}"
+        return "" if os.access(folder, os.W_OK | os.X_OK) else f"no file can be made in {folder}"
+    if not os.access(file, os.W_OK):
+        return "it may not be written"
+    if file.is_file() and (begin := _begin_of(file)) and not begin.startswith(_BEGIN):
+        return "it is there, and no log of tasks: name another file"
+    return ""
+
+
+def _begin_of(file: Path) -> bytes:
+    with file.open("rb") as log:
+        return log.read(len(_BEGIN))
 
 
 def read_log(path: Path) -> SliceLog:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from flowos.model import Measurement, NoStoreError, Run, StoreError
-from flowos.operations._alike_runs import differences, machine_of
+from flowos.operations._alike_runs import differences, machine_of, probes_of
 from flowos.operations.measure import headlines_in
 from flowos.plan import HistoryPoint, NumberPlace, place_among
 from flowos.report import Report
@@ -45,15 +45,15 @@ def _others(store: Store, report: Report) -> list[tuple[Run, dict[_Key, Measurem
 
 
 def _alike(store: Store, wanted: Run) -> list[Run]:
-    """Runs that measured one of its probes at least; () is all of them."""
-    probes = set(wanted.request.probes)
+    """Runs that measured one of its probes at least."""
+    probes = probes_of(wanted)
     alike = [
         run
         for run in store.runs(MAX_SEARCHED)
         if run.id != wanted.id
         and run.ended
-        and (not probes or not run.request.probes or probes & set(run.request.probes))
         and not list(differences(wanted, run, one_machine=False))
+        and not probes.isdisjoint(probes_of(run))
     ]
     return alike[:MAX_OTHERS]
 

@@ -11,11 +11,12 @@ _PARTS = {
     "_change_points": "CHANGE_ERROR MIN_HISTORY NumberChange NumberHistory number_changes",
     "_repeated": "MachineRun",
     "_residence": "with_resident_arrays",
-    "_slow_machines": "MIN_MACHINES SLOW_ERROR SlowMachine SlowMachines slow_machines",
+    "_slow_machines": "MIN_MACHINES SLOW_ERROR SlowLimit SlowMachine SlowMachines slow_machines",
     "_compare": "LOOKS compare",
     "_choices": "max_choices with_needs",
     "_deployments": "DeploymentSpread spreads",
     "_devices": "DevicePicture choose_device",
+    "_engine_copies": "whole_plan",
     "_engines": "TRIES Engines TriedEngines next_engines planned",
     "_intervals": "wilson",
     "_sample_size": "rounds_to_decide",
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from flowos.plan._slow_machines import (
         MIN_MACHINES as MIN_MACHINES,
         SLOW_ERROR as SLOW_ERROR,
+        SlowLimit as SlowLimit,
         SlowMachine as SlowMachine,
         SlowMachines as SlowMachines,
         slow_machines as slow_machines,
@@ -86,6 +88,7 @@ if TYPE_CHECKING:
         DevicePicture as DevicePicture,
         choose_device as choose_device,
     )
+    from flowos.plan._engine_copies import whole_plan as whole_plan
     from flowos.plan._engines import (
         TRIES as TRIES,
         Engines as Engines,

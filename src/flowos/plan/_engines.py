@@ -96,7 +96,7 @@ def planned(
     tried: Mapping[Engines, TriedEngines],
     notes: Notes,
 ) -> EnginePlan:
-    """What the next run does, and what is known of it."""
+    """What the next run does, and what is known of it; of these tasks alone, see `whole_plan`."""
     engines, state = next_engines(sites, tried, notes)
     tasks: list[PlannedTask] = []
     copies: list[PlannedCopy] = []
@@ -134,7 +134,7 @@ def _seconds(sites: Sequence[EngineSite], number: int, engines: Engines, notes: 
     seen = notes.get((number, engines[number]), ())
     if not seen:
         return float("inf")
-    moved = sum(copy.bytes for copy in _copies(sites, number, engines, notes))
+    moved = sum(copy.bytes or 0 for copy in _copies(sites, number, engines, notes))
     near = min(abs(note.moved_bytes - moved) for note in seen)
     alike = [note for note in seen if abs(note.moved_bytes - moved) == near]
     extra = (moved - alike[0].moved_bytes) / _BYTES_PER_SECOND

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 
 from flowos.model import Case, UnjudgedNumber
-from flowos.plan._intervals import student_tail
+from flowos.plan._intervals import student_quantile, student_tail
 from flowos.plan._repeated import (
     RESOLUTION,
     MachineRun,
@@ -59,14 +59,27 @@ class SlowMachine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SlowLimit:
+    """From which ratio on a machine would have been called slow in a number.
+
+    ratio: its goodness over the mean of the others, of which none is slow; below 1.
+    """
+
+    case: Case
+    metric: str
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SlowMachines:
     """machines: that were compared. numbers: how many of each were, unjudged: which others they
-    have. slow: of each number the slowest first. by_run: whether each run counts as a machine, as
-    all are of one name."""
+    have. slow: of each number the slowest first. limits: of each number, for one more slow machine.
+    by_run: whether each run counts as a machine, as all are of one name."""
 
     machines: tuple[str, ...]
     numbers: int
     slow: tuple[SlowMachine, ...]
+    limits: tuple[SlowLimit, ...] = ()
     by_run: bool = False
     unjudged: tuple[UnjudgedNumber, ...] = ()
 
@@ -86,6 +99,7 @@ def slow_machines(runs: Sequence[MachineRun], *, error: float = SLOW_ERROR) -> S
         machines=tuple(dict.fromkeys(run.machine for run in runs)),
         numbers=len(numbers),
         slow=tuple(slow for n in numbers for slow in _of_number(n, error, len(numbers))),
+        limits=tuple(limit for n in numbers for limit in _limits(n, error / len(numbers))),
         by_run=by_run,
         unjudged=unjudged(others),
     )
@@ -111,6 +125,27 @@ def _of_number(number: RepeatedNumber, error: float, numbers: int) -> Iterator[S
             )
 
 
+def _limits(number: RepeatedNumber, error: float) -> Iterator[SlowLimit]:
+    """None where too few are left that are not slow."""
+    means = [fmean(values) for values in number.by_machine()]
+    slow = slow_ones(means, error, number.min_deviation)
+    rest = [mean for at, mean in enumerate(means) if at not in slow]
+    if len(rest) >= MIN_MACHINES:
+        below = max(slow_reach(rest, error, number.min_deviation), math.log1p(RESOLUTION))
+        yield SlowLimit(case=number.case, metric=number.metric, ratio=math.exp(-below))
+
+
+def slow_reach(values: Sequence[float], error: float, min_deviation: float = 1e-9) -> float:
+    """How far below the mean of the others the lowest of at least three values is too low.
+
+    error: as of `slow_ones`, which this inverts.
+    """
+    _, *others = sorted(values)
+    chance = error * _weight(0, _tests(len(values))) / len(values)
+    reach = student_quantile(1 - 2 * chance, len(others) - 1)
+    return reach * _deviation_of_one_more(others, min_deviation)
+
+
 def slow_ones(
     values: Sequence[float], error: float, min_deviation: float = 1e-9
 ) -> dict[int, float]:
@@ -130,13 +165,18 @@ def slow_ones(
 
 def _lowest(ordered: Sequence[float], error: float, min_deviation: float) -> list[float]:
     """The chance of each of the lowest values that do not belong to the others."""
-    tests = max(1, int(_SHARE * len(ordered)))
+    tests = _tests(len(ordered))
     chances = [
         _chance(ordered[at], ordered[at + 1 :], min_deviation) / _weight(at, tests)
         for at in range(tests)
     ]
     found = max((at + 1 for at, chance in enumerate(chances) if chance <= error), default=0)
     return [min(chances[at:found]) for at in range(found)]
+
+
+def _tests(count: int) -> int:
+    """How many of so many values are tested at once."""
+    return max(1, int(_SHARE * count))
 
 
 def _weight(at: int, tests: int) -> float:
@@ -148,9 +188,13 @@ def _weight(at: int, tests: int) -> float:
 
 def _chance(lowest: float, others: Sequence[float], min_deviation: float) -> float:
     """That of so many values any is so far below the others."""
+    t = (fmean(others) - lowest) / _deviation_of_one_more(others, min_deviation)
+    return (len(others) + 1) * student_tail(t, len(others) - 1)
+
+
+def _deviation_of_one_more(others: Sequence[float], min_deviation: float) -> float:
+    """Of its distance from their mean."""
     centre = fmean(others)
     squares = sum((value - centre) ** 2 for value in others)
-    freedom = len(others) - 1
-    deviation = max(math.sqrt(squares / freedom), min_deviation)
-    t = (centre - lowest) / (deviation * math.sqrt(1 + 1 / len(others)))
-    return (len(others) + 1) * student_tail(t, freedom)
+    deviation = max(math.sqrt(squares / (len(others) - 1)), min_deviation)
+    return deviation * math.sqrt(1 + 1 / len(others))

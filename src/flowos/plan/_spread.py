@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from flowos.model import Needs
+from flowos.model import Needs, counted
 
 
 def spread(needs: Needs, cores: Sequence[int]) -> tuple[tuple[int, ...], int] | str:
@@ -17,7 +17,7 @@ def spread(needs: Needs, cores: Sequence[int]) -> tuple[tuple[int, ...], int] | 
         if able[:1] == (0,) and count <= min(len(able), needs.ranks):
             return able[:count], each
     if needs.nodes is not None and needs.nodes > len(cores):
-        return f"{needs.nodes} nodes for its ranks, the slice has {len(cores)}"
+        return f"{counted(needs.nodes, 'node')} for its ranks, the slice has {len(cores)}"
     ranks = f" for each of {needs.ranks} ranks" if needs.ranks > 1 else ""
     has = f"{cores[0]}" if len(cores) == 1 else f"{len(cores)} nodes with {cores[0]}"
-    return f"{needs.cores} cores{ranks}, the slice has {has}"
+    return f"{counted(needs.cores, 'core')}{ranks}, the slice has {has}"

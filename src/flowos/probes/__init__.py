@@ -22,6 +22,7 @@ from flowos.probes._compared import (
 from flowos.probes._flows import flow_of_builds, program_of_task
 from flowos.probes._gpu import HOST
 from flowos.probes._headlines import headlines_of
+from flowos.probes._measure_command import deployment_words, measure_command, pool_words
 from flowos.probes._roofline import rooflines
 from flowos.probes._suspicious import SUSPICIOUS
 from flowos.probes._tables import probe_named, probes_for
@@ -49,13 +50,16 @@ __all__ = [
     "best_compiler",
     "blocked",
     "built_by",
+    "deployment_words",
     "entered",
     "flow_of_builds",
     "headlines_of",
     "in_environment",
     "in_words",
+    "measure_command",
     "merged_advice",
     "package_data",
+    "pool_words",
     "probe_named",
     "probes_for",
     "program_of_task",

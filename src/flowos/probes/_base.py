@@ -1,7 +1,7 @@
 """The Probe protocol, descriptions of its programs, and the reader of their answers."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -24,6 +24,7 @@ from flowos.model import (
     Sample,
     Unmeasured,
 )
+from flowos.plan import NoiseThresholds
 from flowos.probes._build import Build
 from flowos.probes._intensity import Intensity
 from flowos.probes._nominal import Nominal, no_nominal
@@ -68,6 +69,8 @@ class ProbeInfo:
         only where the request names it.
     asked: is it measured only where the request says what?
     on_storage: does it measure the storage that the request names?
+    own_python: is its program run by the Python of each environment, even where the others are the
+        same binary in all?
     reads_matrix: does it measure with the matrix that the request names?
     rates_storage: does the bandwidth of its sequential workloads say how fast that is?
     versus: the axis whose first level the others are compared with, as environments are.
@@ -92,6 +95,7 @@ class ProbeInfo:
     between_nodes: bool | Literal["named"] = False
     asked: bool = False
     on_storage: bool = False
+    own_python: bool = False
     reads_matrix: bool = False
     rates_storage: bool = False
     versus: str = ""
@@ -142,6 +146,10 @@ class Probe(Protocol):
         """The points of the sweep for this node, or why there is none."""
         ...
 
+    def rounds(self, cases: Iterable[Case]) -> int:
+        """How many its conclusions from these cases need."""
+        return self.info.rounds
+
     def seconds(self, case: Case) -> float:
         """Approximate time of one measurement of the case, without compiling."""
         ...
@@ -191,12 +199,23 @@ class Probe(Protocol):
         """The measurements, marked where one number shows that another is implausible."""
         return measured
 
-    def left_out(self, measured: Sequence[Measurement]) -> tuple[tuple[Case, Unmeasured], ...]:
-        """Cases that a program should have measured and left out."""
+    def left_out(
+        self, measured: Sequence[Measurement], of_pool: Argv = ()
+    ) -> tuple[tuple[Case, Unmeasured], ...]:
+        """Cases that a program should have measured and left out.
+
+        of_pool: as of `measure_command`, for remedies.
+        """
         return ()
 
     def findings(self, measured: Sequence[Measurement]) -> tuple[str, ...]:
         """Conclusions from the probe's own measurements, in sentences."""
+        return ()
+
+    def findings_between(
+        self, measured: Sequence[Measurement], samples: Sequence[Sample], limits: NoiseThresholds
+    ) -> tuple[str, ...]:
+        """Conclusions from verdicts between its own cases, in sentences."""
         return ()
 
     def advice(

@@ -1,11 +1,12 @@
-"""What could not be found, what is lost without it, and the command that installs it."""
+"""What could not be found, what is lost without it, and the command that mends it."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from flowos.model import Facts, Missing, Tried
+from flowos.model import Argv, Facts, Missing, Tried
 from flowos.probes._facts_tree import Tree, word
+from flowos.probes._measure_command import measure_command
 
 C_COMPILER = "C compiler"
 OPENMP = "OpenMP"
@@ -61,11 +62,18 @@ NOT_IN_TIME = Missing(
 
 
 @dataclass(frozen=True, slots=True)
-class Installer:
-    """Makes install commands: the system's package manager, with sudo if we are not root."""
+class Remedies:
+    """Writes commands: with the system's package manager, with sudo if we are not root.
+
+    of_pool: as of `measure_command`.
+    """
 
     command: str
     sudo: str
+    of_pool: Argv
+
+    def measure(self, *options: str) -> str:
+        return measure_command(*options, of_pool=self.of_pool)
 
     def line(self, packages: str) -> str:
         if not self.command:
@@ -77,13 +85,13 @@ class Installer:
         return self.line(names.get(self.command.split(" ")[0], names[""]))
 
 
-def installer_of(os_release: str, uid: object) -> Installer:
+def remedies_for(os_release: str, uid: object, of_pool: Argv) -> Remedies:
     ids = " ".join(re.findall(r'(?m)^ID(?:_LIKE)?="?([^"\n]*)', os_release)).lower()
     command = next((line for pattern, line in _INSTALL if re.search(pattern, ids)), "")
-    return Installer(command, "" if uid == 0 else "sudo ")
+    return Remedies(command, "" if uid == 0 else "sudo ", of_pool)
 
 
-def missing_of(facts: Facts, tree: Tree, raw: Raw, by: Installer) -> tuple[Missing, ...]:
+def missing_of(facts: Facts, tree: Tree, raw: Raw, by: Remedies) -> tuple[Missing, ...]:
     """All that is missing in the facts, the most important first."""
     return (
         *_missing_programs(facts, raw, by),
@@ -93,7 +101,7 @@ def missing_of(facts: Facts, tree: Tree, raw: Raw, by: Installer) -> tuple[Missi
     )
 
 
-def _missing_programs(facts: Facts, raw: Raw, by: Installer) -> Iterator[Missing]:
+def _missing_programs(facts: Facts, raw: Raw, by: Remedies) -> Iterator[Missing]:
     c = [compiler for compiler in facts.compilers if compiler.language == "c"]
     tools = {tool.name for tool in facts.tools}
     losses = (
@@ -126,7 +134,7 @@ def _is_late(entry: Mapping[str, object]) -> bool:
     return bool(_LATE.search(word(entry, "fails")))
 
 
-def _broken(raw: Raw, by: Installer) -> Iterator[Missing]:
+def _broken(raw: Raw, by: Remedies) -> Iterator[Missing]:
     """What was found and does not work, with its own error message."""
     for part, role in (("compilers", "compiler"), ("mpis", "MPI"), ("libraries", "BLAS library")):
         for entry in raw.get(part, ()):
@@ -140,13 +148,13 @@ def _broken(raw: Raw, by: Installer) -> Iterator[Missing]:
                 yield Missing(what=path, loses=loses, remedy=by.of(MPI))
 
 
-def _repair(part: str, by: Installer) -> str:
+def _repair(part: str, by: Remedies) -> str:
     if part == "libraries":
         return "reinstall it, or leave it"
     return by.of(C_COMPILER if part == "compilers" else MPI)
 
 
-def _without_threads(facts: Facts, by: Installer) -> Iterator[Missing]:
+def _without_threads(facts: Facts, by: Remedies) -> Iterator[Missing]:
     """Families of compilers none of which has OpenMP (Debian has one runtime for all clangs)."""
     c = [compiler for compiler in facts.compilers if compiler.language == "c"]
     threaded = {compiler.family for compiler in c if compiler.openmp}
@@ -168,24 +176,24 @@ def _first_line(text: str) -> str:
     return (wrong or lines or [""])[0][:160]
 
 
-def missing_figures(facts: Facts, tree: Tree, by: Installer) -> Iterator[Missing]:
+def missing_figures(facts: Facts, tree: Tree, by: Remedies) -> Iterator[Missing]:
     """What the machine does not say, or does not allow."""
     yield from _missing_figures(facts, tree, by)
-    yield from _not_allowed(facts)
+    yield from _not_allowed(facts, by)
 
 
-def _missing_figures(facts: Facts, tree: Tree, by: Installer) -> Iterator[Missing]:
+def _missing_figures(facts: Facts, tree: Tree, by: Remedies) -> Iterator[Missing]:
     if facts.memory.bytes_per_second is None:
         yield Missing(
             what=MEMORY_SPEED,
             loses=f"measured speeds get no share of it; it is channels x rate{_dmi(facts, by)}",
-            remedy="flowos measure --nominal memory_bytes_per_second=VALUE",
+            remedy=by.measure("--nominal", "memory_bytes_per_second=VALUE"),
         )
     if any(cpu.nominal_hz is None for cpu in facts.cpus):
         yield Missing(
             what=CLOCK,
             loses="measured flop rates get no share of it; it is the maker's highest clock",
-            remedy="flowos measure --nominal clock_hz=VALUE",
+            remedy=by.measure("--nominal", "clock_hz=VALUE"),
         )
     if not facts.caches:
         yield Missing(
@@ -207,16 +215,13 @@ def _missing_figures(facts: Facts, tree: Tree, by: Installer) -> Iterator[Missin
         )
 
 
-def _dmi(facts: Facts, by: Installer) -> str:
+def _dmi(facts: Facts, by: Remedies) -> str:
     """The remedy on real hardware: where an administrator finds the data."""
     return "" if facts.hypervisor or not by.sudo else ", see `sudo dmidecode -t memory`"
 
 
-_NOT_ALLOWED = {
-    "direct I/O": (
-        "storage is not measured past the page cache; take a folder on a disk",
-        "flowos measure --scratch DIR",
-    ),
+_NOT_ALLOWED: Mapping[str, tuple[str, str]] = {
+    "direct I/O": ("storage is not measured past the page cache; take a folder on a disk", ""),
     "io_uring": (
         "fio measures with libaio instead; a container's seccomp profile may forbid it",
         "sudo sysctl kernel.io_uring_disabled=0",
@@ -228,7 +233,7 @@ _NOT_ALLOWED = {
     "memory files": ("arrays between processes are copied", "use Linux 3.17 or newer"),
     "pinning": ("threads wander between cores, so numbers scatter", "allow sched_setaffinity here"),
 }
-"""What the collector tried -> what is lost if it fails, and the remedy."""
+"""What the collector tried -> what is lost if it fails, and the remedy; "": another folder."""
 
 
 _WHY = {
@@ -250,7 +255,7 @@ def _in_words(tried: Tried) -> str:
     return _WHY.get((tried.name, tried.says)) or _OFTEN.get(tried.says, tried.says)
 
 
-def _not_allowed(facts: Facts) -> Iterator[Missing]:
+def _not_allowed(facts: Facts, by: Remedies) -> Iterator[Missing]:
     for tried in facts.tried:
         if not tried.works:
             loses, remedy = _NOT_ALLOWED.get(tried.name, ("", "none known"))
@@ -258,4 +263,5 @@ def _not_allowed(facts: Facts) -> Iterator[Missing]:
                 remedy = "none here: the hypervisor hides the counters"
             why = _in_words(tried)
             says = f"{why}: {loses}" if why else loses
+            remedy = remedy or by.measure("--scratch", "DIR")
             yield Missing(what=tried.name, loses=says, remedy=remedy)

@@ -4,6 +4,7 @@ from typing import ClassVar, Protocol
 
 from flowos.model import (
     Case,
+    Chart,
     CudaDevice,
     Effort,
     Facts,
@@ -109,6 +110,35 @@ class TorchProbe(Probe, Protocol):
 
     def read(self, case: Case, outcome: Outcome) -> tuple[Reading, ...] | Unmeasured:
         return read_answer(outcome, "torch_device")
+
+
+def energy_charts(
+    title: str, metric: str, unit: str, x: str, facets: tuple[str, ...] = (), about: str = ""
+) -> tuple[Chart, Chart]:
+    """What a joule does, and the power; of a program whose `energy_readings` say both.
+
+    unit: of the first. about: what is said of it, too.
+    """
+    of_gpu = "The energy of the whole GPU, by its own meter (NVML)"
+    energy, power = (
+        Chart(
+            title=f"{title} {for_what}",
+            kind="bars",
+            x=x,
+            metrics=(name,),
+            series=("device",),
+            facets=facets,
+            x_label=x,
+            y_label=label,
+            ceilings=False,
+            about=f"{of_gpu}{about}.",
+        )
+        for for_what, name, label in (
+            ("for its energy", f"{metric}_per_joule", unit),
+            ("and its power", "power", "W"),
+        )
+    )
+    return energy, power
 
 
 def device_of(case: Case, facts: Facts) -> CudaDevice | None:

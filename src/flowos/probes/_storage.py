@@ -57,11 +57,13 @@ def built_by_of(facts: Facts, nodes: int) -> Pairs | Unmeasured:
 def storage_program(case: Case, count_axis: str, options: Argv, limit_seconds: float) -> Program:
     """The program of the case's probe, by its levels as options.
 
-    count_axis: of the number of clients. A detail stride: how far away the client of another node
-    is.
+    count_axis: of the number of clients. A level nodes: over which they are spread; of as many as
+    clients by default. A detail stride: how far away the client of another node is.
     """
-    levels = (word for axis, level in case.levels for word in (f"--{axis}", level))
-    family = case.detail("family")
+    levels = (
+        word for axis, level in case.levels if axis != "nodes" for word in (f"--{axis}", level)
+    )
+    family, nodes = case.detail("family"), case.level("nodes")
     return Program(
         argv=(
             "--folder",
@@ -72,6 +74,7 @@ def storage_program(case: Case, count_axis: str, options: Argv, limit_seconds: f
         ),
         build=build_for(case, f"{case.probe}.c", ("-O2", *("-DFLOWOS_MPI",) * bool(family))),
         ranks=int(case.level(count_axis)) if family else 1,
+        nodes=int(nodes) if nodes else None,
         mpi_family=family,
         mpirun=case.detail("mpirun"),
         limit_seconds=limit_seconds,

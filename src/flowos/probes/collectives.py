@@ -1,16 +1,37 @@
-"""Collectives between ranks of this node: by torch.distributed, NCCL on its GPUs or Gloo on cores,
-and by nccl-tests where they are in PATH.
+"""Collectives between ranks: by torch.distributed, NCCL on GPUs or Gloo on cores, on this node or
+over 1, 2, 4 .. nodes of a pool; on this node by nccl-tests too, where they are in PATH.
 
 After figure 10 of seed 001; times and bandwidths as nccl-tests defines them.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from flowos.model import Case, Chart, Facts, MeasurementRequest, Outcome, Reading, Unmeasured
-from flowos.probes._base import Headline, Probe, ProbeInfo, Program, read_answer
-from flowos.probes._cores import options_of
+from flowos.model import (
+    Case,
+    Chart,
+    Facts,
+    MeasurementRequest,
+    Outcome,
+    Reading,
+    Tool,
+    Unmeasured,
+)
+from flowos.probes._base import (
+    ComparedCase,
+    Headline,
+    Probe,
+    ProbeInfo,
+    Program,
+    compared_case,
+    read_answer,
+    with_details,
+)
+from flowos.probes._cores import doubled, options_of
+from flowos.probes._env_charts import env_curve
 from flowos.probes._gpu import NO_TORCH, START_SECONDS
 from flowos.probes._nccl_tests import PROGRAMS, nccl_tests_words, read_nccl_tests
+from flowos.probes._storage import NO_MPI
 
 SECONDS = {"quick": 2.0, "normal": 5.0, "full": 30.0}
 SIZES = {
@@ -20,6 +41,8 @@ SIZES = {
 }
 HOST_MAX_BYTES = 16 << 20
 HOST_MAX_RANKS = 8
+HOST_RANKS_OF_NODE = 2
+"""Of each of several nodes."""
 LARGE = "16777216"
 NCCL_TESTS = "nccl-tests"
 
@@ -28,7 +51,8 @@ class Collectives(Probe):
     """Metrics time (second), algorithm_bandwidth and bus_bandwidth (byte/s), per backend and ranks.
 
     The program sweeps collective (allreduce, allgather, reducescatter) and bytes itself. Gloo only
-    if the probe is asked for by name, NCCL where there are two GPUs, and nccl-tests too.
+    if the probe is asked for by name, NCCL where there are two GPUs, and nccl-tests too. Between
+    nodes, which the axis nodes counts, NCCL where nodes have GPUs, else Gloo.
     """
 
     info = ProbeInfo(
@@ -41,7 +65,7 @@ class Collectives(Probe):
                 x="bytes",
                 metrics=(metric,),
                 series=("collective",),
-                facets=("backend", "ranks"),
+                facets=("backend", "nodes", "ranks"),
                 x_label="bytes of the larger buffer of a rank",
                 y_label=unit,
                 log_x=True,
@@ -60,31 +84,48 @@ class Collectives(Probe):
                 (("collective", "allreduce"), ("bytes", LARGE)),
             ),
         ),
+        deciding=("bus_bandwidth",),
+        env_charts=(
+            env_curve(
+                "Bus bandwidth of collectives",
+                "bytes",
+                "bus_bandwidth",
+                "collective",
+                "PyTorch of each environment.",
+                "byte/s",
+            ),
+        ),
+        own_python=True,
+        between_nodes="named",
     )
 
     def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:
         asked = self.name in request.probes
+        if request.nodes > 1:
+            return _over_nodes(facts, request) if asked else ()
         backends = (("nccl", len(facts.cuda)), ("gloo", _host_ranks(facts) if asked else 0))
         there = [(backend, ranks) for backend, ranks in backends if ranks > 1]
         python, by_theirs = facts.tool("torch"), tuple(_by_nccl_tests(facts, request))
         if there and python is None:
             return by_theirs or NO_TORCH
-        by_torch = (
-            Case(
-                self.name,
-                levels=(("backend", backend), ("ranks", str(ranks))),
-                details=(
-                    ("backend", backend),
-                    ("ranks", str(ranks)),
-                    ("seconds", str(SECONDS[request.effort])),
-                    ("sizes", _sizes(backend, request)),
-                    ("python", str(python.path)),
-                ),
-            )
-            for backend, ranks in there
-            if python
-        )
+        by_torch = (_by_torch(python, *each, request) for each in there if python)
         return (*by_torch, *by_theirs)
+
+    def compared(
+        self, facts: Facts, request: MeasurementRequest
+    ) -> tuple[ComparedCase, ...] | Unmeasured:
+        """Quick sizes between all ranks, by the PyTorch of each environment."""
+        cases = self.cases(facts, replace(request, effort="quick"))
+        if isinstance(cases, Unmeasured):
+            return cases
+        by_torch = [case for case in cases if case.level("backend") != NCCL_TESTS]
+        if cases and not by_torch:
+            return NO_TORCH
+        first = by_torch[:1] if request.nodes == 1 else by_torch[-1:]
+        axes = ("backend", "ranks", "nodes")
+        return tuple(
+            compared_case(self, case, axes, f"PyTorch {case.detail('torch')}") for case in first
+        )
 
     def seconds(self, case: Case) -> float:
         return 2 * START_SECONDS + 2 * float(case.detail("seconds"))
@@ -100,11 +141,19 @@ class Collectives(Probe):
             )
         options = options_of(case, "ranks", "backend", "seconds", "sizes")
         is_host = case.level("backend") == "gloo"
+        nodes = int(case.level("nodes", "1"))
         return Program(
-            argv=(case.detail("python"), *options),
+            argv=(
+                case.detail("python"),
+                *options,
+                *(("--nodes", str(nodes)) if nodes > 1 else ()),
+            ),
             script="torch_collectives.py",
-            variables=(("GLOO_SOCKET_IFNAME", "lo"),) if is_host else (),
-            cores=int(case.level("ranks")) if is_host else 1,
+            variables=(("GLOO_SOCKET_IFNAME", "lo"),) if is_host and nodes == 1 else (),
+            cores=int(case.detail("ranks")) if is_host else 1,
+            ranks=nodes,
+            mpi_family=case.detail("family") if nodes > 1 else "",
+            mpirun=case.detail("mpirun") if nodes > 1 else "",
             limit_seconds=180 + 10 * float(case.detail("seconds")),
         )
 
@@ -112,6 +161,39 @@ class Collectives(Probe):
         if case.level("backend") == NCCL_TESTS:
             return read_nccl_tests(outcome, case.level("collective"), int(case.level("ranks")))
         return read_answer(outcome, "torch_collectives")
+
+
+def _by_torch(python: Tool, backend: str, ranks: int, request: MeasurementRequest) -> Case:
+    return Case(
+        "collectives",
+        levels=(("backend", backend), ("ranks", str(ranks))),
+        details=(
+            ("backend", backend),
+            ("ranks", str(ranks)),
+            ("seconds", str(SECONDS[request.effort])),
+            ("sizes", _sizes(backend, request)),
+            ("python", str(python.path)),
+            ("torch", python.version),
+        ),
+    )
+
+
+def _over_nodes(facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:
+    """One for each count of nodes on which two ranks are; all nodes are taken to be like this."""
+    python, backend = facts.tool("torch"), "nccl" if facts.cuda else "gloo"
+    if python is None:
+        return NO_TORCH
+    if not facts.mpis:
+        return NO_MPI
+    mpi, each = facts.mpis[0], len(facts.cuda) or HOST_RANKS_OF_NODE
+    case = with_details(
+        _by_torch(python, backend, each, request), family=mpi.family, mpirun=str(mpi.mpirun)
+    )
+    return tuple(
+        case.at(nodes=str(nodes), ranks=str(each * nodes))
+        for nodes in doubled(request.nodes)
+        if each * nodes > 1
+    )
 
 
 def _by_nccl_tests(facts: Facts, request: MeasurementRequest) -> Iterator[Case]:

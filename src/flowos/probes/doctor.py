@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from flowos.model import Facts, MeasurementRequest, Tried, Unmeasured
+from flowos.model import Facts, MeasurementRequest, Tried, Unmeasured, counted
 from flowos.probes import _facts_missing as names
 from flowos.probes._base import Probe
 
@@ -56,7 +56,7 @@ def _asked(probe: Probe, facts: Facts, request: MeasurementRequest) -> Check:
         remedy = _worded_for_here(cases, facts)
         says = cases.reason
         return Check(group="measure", name=probe.name, works=False, says=says, remedy=remedy)
-    says = f"{probe.info.title}: {_count(len(cases), 'case')}{by_name}"
+    says = f"{probe.info.title}: {counted(len(cases), 'case')}{by_name}"
     return Check(group="measure", name=probe.name, works=True, says=says)
 
 
@@ -95,8 +95,8 @@ def _cpus(facts: Facts) -> Check:
     """The number of our CPUs; a quota is no failure, but full load is then throttled."""
     cores, sockets = len(facts.one_per_core), len({cpu.socket for cpu in facts.usable})
     says = (
-        f"{len(facts.usable)} of {_count(len(facts.cpus), 'CPU')}, {_count(cores, 'core')}, "
-        f"{_count(sockets, 'socket')}"
+        f"{len(facts.usable)} of {counted(len(facts.cpus), 'CPU')}, {counted(cores, 'core')}, "
+        f"{counted(sockets, 'socket')}"
     )
     if facts.quota_cpus is None:
         return _works("CPUs", says)
@@ -115,7 +115,3 @@ def _detail(tried: Tried) -> str:
 
 def _listed(things: Iterable[tuple[str, str]]) -> str:
     return ", ".join(f"{name} {version}".strip() for name, version in things)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from flowos.model import Facts, Memory, Tried
+from flowos.model import Argv, Facts, Memory, Tried
 from flowos.probes._facts_memory import memory_limit_of, nominal_memory, quota_of
-from flowos.probes._facts_missing import NOT_IN_TIME, installer_of, missing_figures, missing_of
+from flowos.probes._facts_missing import NOT_IN_TIME, missing_figures, missing_of, remedies_for
 from flowos.probes._facts_nodes import nodes_of
 from flowos.probes._facts_processor import (
     blocks_of,
@@ -45,8 +45,11 @@ NOMINAL = {
 """`MeasurementRequest.nominal`: values to give if the machine does not report them."""
 
 
-def read_facts(collected: Mapping[str, object], nominal: Nominal = ()) -> Facts:
-    """Facts of a node; what is absent or unreadable is in `missing`. `nominal` has precedence."""
+def read_facts(collected: Mapping[str, object], nominal: Nominal = (), of_pool: Argv = ()) -> Facts:
+    """Facts of a node; what is absent or unreadable is in `missing`. `nominal` has precedence.
+
+    of_pool: as of `measure_command`, for remedies.
+    """
     tree = Tree(texts(collected.get("files")))
     software = {p: entries(collected.get(p)) for p in ("compilers", "mpis", "libraries", "tools")}
     facts = replace(
@@ -59,7 +62,7 @@ def read_facts(collected: Mapping[str, object], nominal: Nominal = ()) -> Facts:
         tried=_tried(collected.get("tried")),
         storage=storage_of(collected.get("storage"), tree.text("/proc/self/mountinfo")),
     )
-    by = installer_of(tree.text("/etc/os-release"), collected.get("uid"))
+    by = remedies_for(tree.text("/etc/os-release"), collected.get("uid"), of_pool)
     if collected.get("software_fails"):
         return replace(facts, missing=(NOT_IN_TIME, *missing_figures(facts, tree, by)))
     return replace(facts, missing=missing_of(facts, tree, software, by))

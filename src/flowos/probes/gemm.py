@@ -5,9 +5,11 @@ After figures 5 and 6 of seed 001: GEMM over matrix size per instruction set, be
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from flowos.model import (
     Advice,
+    Argv,
     Blas,
     Case,
     Chart,
@@ -43,6 +45,7 @@ from flowos.probes._cores import (
 from flowos.probes._env_charts import env_curve
 from flowos.probes._intensity import Intensity, of_product
 from flowos.probes._left_out import sizes_left_out
+from flowos.probes._measure_command import measure_command
 from flowos.probes._nominal import TYPE_BITS, nominal_arithmetic
 from flowos.probes._tuning_gain import TuningGain
 
@@ -217,8 +220,10 @@ class Gemm(Probe):
         stack = " ".join((case.level("library"), case.detail("version"), case.level("isa")))
         return (compared_case(self, case, ("cores",), stack),)
 
-    def left_out(self, measured: Sequence[Measurement]) -> tuple[tuple[Case, Unmeasured], ...]:
-        return sizes_left_out(measured, TYPES, _no_time)
+    def left_out(
+        self, measured: Sequence[Measurement], of_pool: Argv = ()
+    ) -> tuple[tuple[Case, Unmeasured], ...]:
+        return sizes_left_out(measured, TYPES, partial(_no_time, of_pool=of_pool))
 
     def advice(
         self,
@@ -278,11 +283,11 @@ def _case(
     return on_cores("gemm", compiler, point.cpus, levels=levels, details=details)
 
 
-def _no_time(case: Case) -> Unmeasured:
+def _no_time(case: Case, of_pool: Argv) -> Unmeasured:
     seconds = float(case.detail("seconds"))
     return Unmeasured(
         reason=f"these sizes would take longer than the {seconds:.3g} s that a library has",
-        remedy="flowos measure --full --only flops,gemm",
+        remedy=measure_command("--full", "--only", "flops,gemm", of_pool=of_pool),
     )
 
 

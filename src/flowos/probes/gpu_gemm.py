@@ -3,9 +3,22 @@
 After figure 4 of seed 001: GEMM over matrix size against clock x multiprocessors x width.
 """
 
-from flowos.model import Case, Chart, CudaDevice, Effort, Measurement, Pairs
-from flowos.probes._base import Headline, ProbeInfo
-from flowos.probes._gpu import HOST, TorchProbe, nominal_gpu_flops
+from dataclasses import replace
+
+from flowos.model import (
+    Case,
+    Chart,
+    CudaDevice,
+    Effort,
+    Facts,
+    Measurement,
+    MeasurementRequest,
+    Pairs,
+    Unmeasured,
+)
+from flowos.probes._base import ComparedCase, Headline, ProbeInfo, compared_case
+from flowos.probes._env_charts import env_curve
+from flowos.probes._gpu import HOST, TorchProbe, energy_charts, nominal_gpu_flops
 from flowos.probes._intensity import Intensity, of_product
 
 TYPES = ("f64", "f32", "tf32", "f16", "bf16", "fp8")
@@ -24,7 +37,7 @@ SECONDS = {"quick": 3.0, "normal": 8.0, "full": 60.0}
 
 
 class GpuGemm(TorchProbe):
-    """Metrics flops (flop/s) and flops_per_joule; the program sweeps type and n itself.
+    """Metrics flops (flop/s), flops_per_joule and power (W); the program sweeps type and n itself.
 
     f32 is FP32 throughout; tf32, f16, bf16 and fp8 use tensor cores, and f64 where cuBLAS does so.
     """
@@ -46,16 +59,8 @@ class GpuGemm(TorchProbe):
                 log_y=True,
                 about="By the library that PyTorch calls (cuBLAS), of random numbers.",
             ),
-            Chart(
-                title="GEMM by PyTorch for its energy",
-                kind="bars",
-                x="type",
-                metrics=("flops_per_joule",),
-                series=("device",),
-                x_label="type",
-                y_label="flop/J",
-                ceilings=False,
-                about="The energy of the whole GPU, by its own meter (NVML), at the largest size.",
+            *energy_charts(
+                "GEMM by PyTorch", "flops", "flop/J", "type", about=", at the largest size"
             ),
         ),
         headlines=(
@@ -64,6 +69,13 @@ class GpuGemm(TorchProbe):
             Headline("Matrix product by PyTorch, bf16", "flops", (("type", "bf16"),)),
         ),
         roofs=("flops",),
+        deciding=("flops",),
+        env_charts=(
+            env_curve(
+                "GEMM by PyTorch", "n", "flops", "type", "PyTorch of each environment.", "flop/s"
+            ),
+        ),
+        own_python=True,
         nominal=nominal_gpu_flops,
     )
 
@@ -73,6 +85,18 @@ class GpuGemm(TorchProbe):
             ("seconds", str(SECONDS[effort])),
             ("sizes", ",".join(map(str, sizes))),
             ("types", ",".join(TYPES if device else HOST_TYPES)),
+        )
+
+    def compared(
+        self, facts: Facts, request: MeasurementRequest
+    ) -> tuple[ComparedCase, ...] | Unmeasured:
+        """Quick sizes on the first device, by the PyTorch of each environment."""
+        cases = self.cases(facts, replace(request, effort="quick"))
+        if isinstance(cases, Unmeasured):
+            return cases
+        return tuple(
+            compared_case(self, case, ("device",), f"PyTorch {case.detail('torch')}")
+            for case in cases[:1]
         )
 
     def intensity(self, measured: Measurement) -> Intensity | None:

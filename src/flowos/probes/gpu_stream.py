@@ -5,7 +5,7 @@ Source: McCalpin, STREAM; figure 7 of seed 001.
 
 from flowos.model import Chart, CudaDevice, Effort, Measurement, Pairs
 from flowos.probes._base import Headline, ProbeInfo
-from flowos.probes._gpu import TorchProbe, nominal_gpu_memory
+from flowos.probes._gpu import TorchProbe, energy_charts, nominal_gpu_memory
 from flowos.probes._intensity import TRIAD, Intensity
 
 SECONDS = {"quick": 1.0, "normal": 2.0, "full": 8.0}
@@ -15,7 +15,10 @@ HOST_BYTES = 64 << 20
 
 
 class GpuStream(TorchProbe):
-    """Metric bandwidth (byte/s) per device; the program sweeps the four kernels itself."""
+    """Metrics bandwidth (byte/s), bandwidth_per_joule and power (W) per device.
+
+    The program sweeps the four kernels itself.
+    """
 
     measure = "stream"
     info = ProbeInfo(
@@ -32,6 +35,7 @@ class GpuStream(TorchProbe):
                 y_label="byte/s",
                 about="Arrays of f64, each many times the cache.",
             ),
+            *energy_charts("STREAM by PyTorch", "bandwidth", "byte/J", "kernel"),
         ),
         headlines=(Headline("STREAM triad by PyTorch", "bandwidth", (("kernel", "triad"),)),),
         roofs=("bandwidth",),
@@ -39,7 +43,8 @@ class GpuStream(TorchProbe):
     )
 
     def intensity(self, measured: Measurement) -> Intensity | None:
-        return TRIAD if measured.case.level("kernel") == "triad" else None
+        is_triad = measured.case.level("kernel") == "triad" and measured.unit == "byte/s"
+        return TRIAD if is_triad else None
 
     def details(self, device: CudaDevice | None, effort: Effort) -> Pairs:
         return (("seconds", str(SECONDS[effort])), ("bytes", str(_array_bytes(device))))

@@ -6,8 +6,10 @@ program of our own, and by an xhpl that is installed. Both solve the same system
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from flowos.model import (
+    Argv,
     Blas,
     Case,
     Chart,
@@ -35,6 +37,7 @@ from flowos.probes._cores import (
 from flowos.probes._hpl_answer import hpl_input, read_answer_of_hpl
 from flowos.probes._intensity import Intensity
 from flowos.probes._left_out import sizes_left_out
+from flowos.probes._measure_command import measure_command
 from flowos.probes._own_folder import in_own_folder
 from flowos.probes._ranks import process_grid, ranks_of
 from flowos.probes.gemm import FORCED
@@ -130,8 +133,10 @@ class Hpl(Probe):
         n = int(measured.case.level("n"))
         return Intensity("HPL", (2 / 3 * n**3 + 3 / 2 * n**2) / (16 * n**2), "f64")
 
-    def left_out(self, measured: Sequence[Measurement]) -> tuple[tuple[Case, Unmeasured], ...]:
-        return sizes_left_out(measured, (), _too_long)
+    def left_out(
+        self, measured: Sequence[Measurement], of_pool: Argv = ()
+    ) -> tuple[tuple[Case, Unmeasured], ...]:
+        return sizes_left_out(measured, (), partial(_too_long, of_pool=of_pool))
 
     def findings(self, measured: Sequence[Measurement]) -> tuple[str, ...]:
         """How much of memory the largest system took, and what HPL asks for."""
@@ -215,10 +220,10 @@ def _program_of_xhpl(case: Case) -> Program:
     )
 
 
-def _too_long(case: Case) -> Unmeasured:
+def _too_long(case: Case, of_pool: Argv) -> Unmeasured:
     seconds = float(case.detail("seconds"))
     return Unmeasured(
         reason=f"these N would take longer than the {seconds:.3g} s that a solver has, or more"
         " memory than is free",
-        remedy="flowos measure --full --only flops,hpl",
+        remedy=measure_command("--full", "--only", "flops,hpl", of_pool=of_pool),
     )

@@ -3,8 +3,8 @@
 By several processes, in one directory that all share, or in one for each (mdtest -u). Files are
 empty; with full effort also of 3901 bytes, as IO500 has them. To read is to open, to read the
 bytes there are, and to close (mdtest -e). Every phase after the first takes what another process
-made (mdtest -N): between two nodes, in a folder that both see, a process of the other node. On one
-node all processes share its cache, and stat and read are of that.
+made (mdtest -N): between nodes, in a folder that all see, a process of another node. On one node,
+which is the first of 1, 2, 4 .. all, the processes share its cache, and stat and read are of that.
 Source: figure 12 of Sato et al., SWoPP 2018 (ABCI); mdtest 4 and IO500 of github.com/hpc/ior.
 """
 
@@ -30,7 +30,7 @@ from flowos.probes._base import (
     compared_case,
     read_answer,
 )
-from flowos.probes._cores import options_of
+from flowos.probes._cores import doubled, options_of
 from flowos.probes._env_charts import env_bars
 from flowos.probes._storage import built_by_of, in_memory, storage_program
 from flowos.probes._suspicious import with_suspicion
@@ -82,12 +82,28 @@ class Metadata(Probe):
                 x="operation",
                 metrics=("iops",),
                 series=("directory", "bytes", "processes"),
+                facets=("nodes",),
                 y_label="1/s",
                 log_y=True,
                 ceilings=False,
                 about="All processes together, in one directory that they share or in one for"
                 " each. What was just made is in the cache of its node: there stat and read are"
                 " of the kernel, and only making and removing reaches the storage.",
+            ),
+            Chart(
+                title="Metadata operations over nodes",
+                kind="curve",
+                x="nodes",
+                metrics=("iops",),
+                series=("operation",),
+                facets=("directory", "bytes"),
+                x_label="nodes",
+                y_label="1/s",
+                log_x=True,
+                log_y=True,
+                ceilings=False,
+                about="All processes together, equally many on each node. On several nodes stat"
+                " and read are of what another node made.",
             ),
         ),
         headlines=(
@@ -109,7 +125,6 @@ class Metadata(Probe):
         each = min(PROCESSES, len(facts.one_per_core)) if request.nodes > 1 else PROCESSES
         details = (
             *compiler,
-            ("stride", str(each)),
             ("items", str(setting.items)),
             ("repetitions", str(setting.repetitions)),
             ("stonewall", f"{setting.stonewall:g}"),
@@ -122,11 +137,13 @@ class Metadata(Probe):
                 levels=(
                     ("directory", directory),
                     ("bytes", str(file_bytes)),
-                    ("processes", str(each * request.nodes)),
+                    *((("nodes", str(nodes)),) if request.nodes > 1 else ()),
+                    ("processes", str(each * nodes)),
                 ),
-                details=details,
+                details=(*details, ("stride", str(each if nodes > 1 else 1))),
             )
             for directory, file_bytes in setting.layouts
+            for nodes in doubled(request.nodes)
         )
 
     def seconds(self, case: Case) -> float:
@@ -148,9 +165,13 @@ class Metadata(Probe):
     def compared(
         self, facts: Facts, request: MeasurementRequest
     ) -> tuple[ComparedCase, ...] | Unmeasured:
-        """For a short time: in equal time many short turns decide more."""
+        """On all nodes, for a short time: in equal time many short turns decide more."""
         effort: Effort = "normal" if request.effort == "full" else "quick"
         cases = self.cases(facts, replace(request, effort=effort))
         if isinstance(cases, Unmeasured):
             return cases
-        return tuple(compared_case(self, case, tuple(dict(case.levels))) for case in cases)
+        return tuple(
+            compared_case(self, case, tuple(dict(case.levels)))
+            for case in cases
+            if case.level("nodes", "1") == str(request.nodes)
+        )

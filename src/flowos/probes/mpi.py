@@ -12,7 +12,7 @@ Source: OSU micro-benchmarks' definitions (osu_latency, osu_bw, osu_bibw, osu_mb
 osu_allreduce); figures 8 and 9 of seed 001, 5 and 6 of Nagai et al., AXIES 2023.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from flowos.model import (
@@ -28,6 +28,7 @@ from flowos.model import (
     Sample,
     Unmeasured,
 )
+from flowos.plan import NoiseThresholds
 from flowos.probes._base import (
     ComparedCase,
     Headline,
@@ -46,9 +47,10 @@ from flowos.probes._storage import NO_MPI
 from flowos.probes._suspicious import with_suspicion
 
 RANKS = 2
-REPETITIONS = {"quick": ("5", "0.002"), "normal": ("9", "0.004"), "full": ("15", "0.02")}
+REPETITIONS = {"quick": ("5", "0.002"), "normal": ("9", "0.004"), "full": ("10", "0.01")}
 """Repetitions of each size, and the approximate seconds of each."""
 TESTS, SIZES_OF_ALL_TESTS = 4, 88
+ROUNDS_OF_COMPILERS = 4
 
 PAIRS_BYTES = {
     "quick": ("8", "65536"),
@@ -175,6 +177,10 @@ class MpiPairs(Probe):
             ),
         )
 
+    def rounds(self, cases: Iterable[Case]) -> int:
+        """Compilers are compared by verdicts."""
+        return ROUNDS_OF_COMPILERS if any(case.level("compiler") for case in cases) else 1
+
     def seconds(self, case: Case) -> float:
         """A start takes longer with many ranks, and with CUDA."""
         each = float(case.detail("seconds"))
@@ -219,8 +225,10 @@ class MpiPairs(Probe):
             readings, ["the ranks were not bound to a core each"] if unbound else []
         )
 
-    def findings(self, measured: Sequence[Measurement]) -> tuple[str, ...]:
-        return tuple(best_pairs(measured))
+    def findings_between(
+        self, measured: Sequence[Measurement], samples: Sequence[Sample], limits: NoiseThresholds
+    ) -> tuple[str, ...]:
+        return tuple(best_pairs(measured, samples, limits))
 
     def compared(
         self, facts: Facts, request: MeasurementRequest

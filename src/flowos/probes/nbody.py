@@ -1,4 +1,4 @@
-"""All-pairs gravity on processors and on each GPU, in single and double precision.
+"""All-pairs gravity on processors, on each GPU and on 2, 4 .. of them, in f32 and f64.
 
 After figure 6 of seed 004: 256,000 bodies, as CUDA's sample nbody counts operations.
 """
@@ -24,8 +24,16 @@ from flowos.probes._base import (
     best_compiler,
     read_answer,
 )
-from flowos.probes._cores import NO_COMPILER, build_for, core_sets, list_of, options_of, remembered
-from flowos.probes._gpu import HOST, START_SECONDS
+from flowos.probes._cores import (
+    NO_COMPILER,
+    build_for,
+    core_sets,
+    doubled,
+    list_of,
+    options_of,
+    remembered,
+)
+from flowos.probes._gpu import HOST, START_SECONDS, energy_charts
 from flowos.probes._intensity import Intensity
 from flowos.probes._nominal import TYPE_BITS
 
@@ -39,9 +47,11 @@ SLOWEST = {"f32": 2e9, "f64": 5e8}
 
 
 class Nbody(Probe):
-    """Metric flops (flop/s), 20 for each pair of bodies, per device and type.
+    """Metrics flops (flop/s), 20 for each pair of bodies, flops_per_joule and power (W), per device
+    and type.
 
-    Axis `device` is "cpu", with all its cores, or the GPU's number, as CUDA counts.
+    Axis `device` is "cpu", with all its cores, the GPU's number, as CUDA counts, or "2 GPUs", over
+    which the bodies are split.
     """
 
     info = ProbeInfo(
@@ -58,8 +68,10 @@ class Nbody(Probe):
                 y_label="flop/s",
                 ceilings=False,
                 about="20 operations are counted for a pair; a reciprocal square root is among"
-                " them, so this is no share of a peak.",
+                " them, so this is no share of a peak. Of several GPUs each has a part of the"
+                " bodies and is given the others' positions, which is timed too.",
             ),
+            *energy_charts("N-body", "flops", "flop/J", "type"),
         ),
         headlines=(
             Headline("N-body, f32", "flops", (("type", "f32"),)),
@@ -101,6 +113,8 @@ class Nbody(Probe):
 
     def intensity(self, measured: Measurement) -> Intensity | None:
         """Of each body four numbers are read and three written."""
+        if measured.unit != "flop/s":
+            return None
         kind, bodies = measured.case.level("type"), int(measured.case.detail("bodies"))
         return Intensity(f"N-body {kind}", 20 * bodies / (7 * TYPE_BITS[kind] / 8), kind)
 
@@ -129,17 +143,20 @@ def _on_host(facts: Facts, compiler: Compiler, effort: Effort) -> tuple[Case, ..
 
 
 def _on_gpus(facts: Facts, python: Tool, effort: Effort) -> tuple[Case, ...]:
+    each = [(str(device.number), (device.number,)) for device in facts.cuda]
+    powers = (count for count in doubled(len(facts.cuda))[1:] if count.bit_count() == 1)
+    several = [(f"{count} GPUs", tuple(range(count))) for count in powers]
     return tuple(
         Case(
             "nbody",
-            levels=(("device", str(device.number)),),
+            levels=(("device", name),),
             details=(
-                ("device", f"cuda:{device.number}"),
+                ("device", ",".join(f"cuda:{number}" for number in numbers)),
                 ("bodies", str(GPU_BODIES)),
                 ("types", ",".join(TYPES)),
                 ("seconds", str(SECONDS[effort])),
                 ("python", str(python.path)),
             ),
         )
-        for device in facts.cuda
+        for name, numbers in (*each, *several)
     )

@@ -2,8 +2,8 @@
 
 Each client writes to a file of its own (IOR -F), or all to one (segments of a transfer each), ends
 by fsync (-e), and then reads what another one wrote (-C). Direct I/O if the file system has it;
-else pages are dropped by posix_fadvise after the write, and what is read is marked. Between two
-nodes, in a folder that both see, a client is on each.
+else pages are dropped by posix_fadvise after the write, and what is read is marked. Between nodes,
+in a folder that all see, a client is on each of 1, 2, 4 .. all of them.
 Source: figure 11 of Sato et al., SWoPP 2018 (ABCI); IOR 4 of github.com/hpc/ior.
 """
 
@@ -21,7 +21,7 @@ from flowos.model import (
     Unmeasured,
 )
 from flowos.probes._base import Headline, Probe, ProbeInfo, Program, read_answer
-from flowos.probes._cores import options_of
+from flowos.probes._cores import doubled, options_of
 from flowos.probes._fio_cache import cache_answers
 from flowos.probes._storage import (
     MORE_ROOM,
@@ -99,7 +99,8 @@ class ParallelIo(Probe):
         if isinstance(compiler, Unmeasured):
             return compiler
         setting = SETTINGS[request.effort]
-        room = room_bytes(facts, setting.client_bytes * setting.max_clients, SHARE_OF_ROOM)
+        most = max(setting.max_clients, request.nodes)
+        room = room_bytes(facts, setting.client_bytes * most, SHARE_OF_ROOM)
         if room < MIN_BYTES:
             return Unmeasured(
                 reason=f"{request.scratch} has room for files of {room >> 20} MiB; "
@@ -164,16 +165,15 @@ class ParallelIo(Probe):
         )
 
 
-def _clients(facts: Facts, setting: ClientsSetting, nodes: int) -> Iterator[int]:
+def _clients(facts: Facts, setting: ClientsSetting, nodes: int) -> tuple[int, ...]:
     """1, 2, 4 and so on, two also on one core, as they wait for the storage most of the time.
 
-    Between nodes one on each.
+    Between nodes one on each of 1, 2, 4 .. all.
     """
-    most = nodes if nodes > 1 else min(setting.max_clients, max(2, len(facts.one_per_core)))
-    clients = nodes
-    while clients <= most:
-        yield clients
-        clients *= 2
+    if nodes > 1:
+        return doubled(nodes)
+    most = min(setting.max_clients, max(2, len(facts.one_per_core)))
+    return tuple(clients for clients in doubled(most) if clients.bit_count() == 1)
 
 
 def _client_bytes(setting: ClientsSetting, room: int, clients: int) -> int:

@@ -4,12 +4,15 @@ After figures 7 to 11 and tables 4 and A.1 to A.3 of Serizawa and Tatebe, IPSJ S
 on shared storage (--scratch), a copy of them on the node's own (/var/tmp), and files on shared
 storage through a cache on the node's own. Between nodes of a pool 1, 2, 4 .. of them train the
 same images (strong scaling), or as many each (weak). On processors network and images are small.
+After each epoch images that are not trained are classified, as in figure 13 of the paper on ABCI.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from flowos.model import (
+    Argv,
     Case,
     Chart,
     Facts,
@@ -21,19 +24,23 @@ from flowos.model import (
     Unmeasured,
 )
 from flowos.probes._base import (
+    ComparedCase,
     Headline,
     Probe,
     ProbeInfo,
     Program,
+    compared_case,
     read_answer,
     with_details,
 )
 from flowos.probes._cores import core_sets, doubled, options_of
+from flowos.probes._env_charts import env_bars
 from flowos.probes._gpu import HOST, NO_TORCH, START_SECONDS
 from flowos.probes._scaling import scaling_over_nodes
 from flowos.probes._storage import MORE_ROOM, NO_MPI
 
 RANKS_ON_HOST = 2
+VALIDATION_IMAGES = 64
 OWN_STORAGE = "/var/tmp"
 LOADERS = ("shared", "local copy", "feed")
 """DataLoader of shared files, DataLoader of a copy, fo.Feed of shared files with an empty cache."""
@@ -104,9 +111,25 @@ def _bars(title: str, metrics: tuple[str, ...], unit: str, about: str = "") -> C
     )
 
 
+def _over_epochs(title: str, metrics: tuple[str, ...], unit: str, about: str) -> Chart:
+    return Chart(
+        title=f"{title} over epochs",
+        kind="curve",
+        x="epoch",
+        metrics=metrics,
+        series=("loader",),
+        facets=OVER,
+        x_label="epoch",
+        y_label=unit,
+        ceilings=False,
+        about=about,
+    )
+
+
 class ResNetTraining(Probe):
     """Metrics images_per_second (1/s), training, training_with_copy, file_copy, stage and load
-    (second), iterations, reads and node_reads (byte/s), other_share; only if it is named.
+    (second), iterations, reads and node_reads (byte/s), other_share, train_top1, validation_top1
+    and elapsed (second); only if it is named.
 
     The program sweeps loader: see `LOADERS`.
     """
@@ -157,6 +180,19 @@ class ResNetTraining(Probe):
                 ceilings=False,
                 about="How long training waited for a batch.",
             ),
+            _over_epochs(
+                "Accuracy",
+                ("train_top1", "validation_top1"),
+                "share of images",
+                "Of made images in few classes, which are learnt in some epochs: that it is learnt"
+                " at all, and by which loader, not how well.",
+            ),
+            _over_epochs(
+                "Time since the beginning",
+                ("elapsed",),
+                "second",
+                "At the end of the epoch, validation included.",
+            ),
             _bars("Images read", ("reads",), "byte/s", "Bytes of all trained files over the time."),
             _over_nodes(
                 "Time of all epochs",
@@ -185,6 +221,9 @@ class ResNetTraining(Probe):
             Headline("Training, fo.Feed", "images_per_second", (("loader", "feed"),)),
             Headline("Training, DataLoader", "images_per_second", (("loader", "shared"),)),
         ),
+        deciding=("images_per_second",),
+        env_charts=(env_bars("Images trained", "loader", "images_per_second", (), "1/s"),),
+        own_python=True,
         between_nodes="named",
         on_storage=True,
     )
@@ -206,6 +245,19 @@ class ResNetTraining(Probe):
             )
         return cases
 
+    def compared(
+        self, facts: Facts, request: MeasurementRequest
+    ) -> tuple[ComparedCase, ...] | Unmeasured:
+        """The fewest images, on all nodes, by the PyTorch of each environment."""
+        cases = self.cases(facts, replace(request, effort="quick"))
+        if isinstance(cases, Unmeasured):
+            return cases
+        axes = ("device", "ranks", "nodes", "scaling")
+        return tuple(
+            compared_case(self, case, axes, f"PyTorch {case.detail('torch')}")
+            for case in cases[-1:]
+        )
+
     def seconds(self, case: Case) -> float:
         images, epochs, ranks = (float(case.detail(n)) for n in ("images", "epochs", "ranks"))
         each = images * epochs / (ranks * _nodes(case)) / _network(case).rate
@@ -218,7 +270,7 @@ class ResNetTraining(Probe):
             argv=(
                 *(case.detail("python"), "--folder", "{scratch}", "--own", OWN_STORAGE),
                 *("--side", str(network.side)),
-                *options_of(case, "ranks", "epochs", "images", "workers"),
+                *options_of(case, "ranks", "epochs", "images", "validation", "workers"),
                 *("--device", case.level("device"), "--threads", "1" if on_host else "0"),
                 *network.words.split(),
                 *(("--nodes", str(nodes)) if nodes > 1 else ()),
@@ -247,7 +299,9 @@ class ResNetTraining(Probe):
             )
         )
 
-    def left_out(self, measured: Sequence[Measurement]) -> tuple[tuple[Case, Unmeasured], ...]:
+    def left_out(
+        self, measured: Sequence[Measurement], of_pool: Argv = ()
+    ) -> tuple[tuple[Case, Unmeasured], ...]:
         """The feed, where the Python that has PyTorch has no FlowOS."""
         ours = [m.case for m in measured if m.case.probe == self.name]
         if not ours or any(case.level("loader") == "feed" for case in ours):
@@ -273,7 +327,7 @@ def _needed_bytes(cases: Sequence[Case]) -> int:
     sets = {
         (int(case.detail("images")), int(case.detail("ranks")) * _nodes(case)) for case in cases
     }
-    files = sum(train + validation for train, validation in sets) + max(sets)[0]
+    files = sum(train + max(VALIDATION_IMAGES, ranks) for train, ranks in sets) + max(sets)[0]
     return files * _network(cases[0]).file_bytes
 
 
@@ -291,6 +345,7 @@ def _cases(facts: Facts, request: MeasurementRequest, python: Tool) -> Iterator[
             ("ranks", str(ranks)),
             ("epochs", str(setting.epochs)),
             ("images", str(each)),
+            ("validation", str(VALIDATION_IMAGES)),
             ("workers", str(sorted((*WORKERS, cores // ranks))[1])),
         ),
     )

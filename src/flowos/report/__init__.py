@@ -28,7 +28,7 @@ _PARTS = {
     "_suite_text": "suite_text",
     "_text": "runs_text text verdicts_text",
     "_timeline": "chrome_trace",
-    "_units": "number",
+    "_units": "number size",
     "_wrap": "WIDTH folded safe wrapped",
     "page._convergence": "convergence_cell convergence_html convergence_svg",
     "page._deployments": "deployments_html",
@@ -131,6 +131,7 @@ if TYPE_CHECKING:
     )
     from flowos.report._units import (
         number as number,
+        size as size,
     )
     from flowos.report._wrap import (
         WIDTH as WIDTH,

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from flowos.model import Baseline, BaselineNumber, Case, UnjudgedNumber
+from flowos.model import Baseline, BaselineNumber, Case, UnjudgedNumber, counted
 from flowos.plan import MIN_RUNS, BaselineCheck, CheckAnswer, NumberCheck, tolerance_with
 from flowos.report._units import number, share
-from flowos.report._words import case_text, counted
+from flowos.report._words import case_text
 from flowos.report._wrap import safe, wrapped
 
 _ANSWERS: tuple[CheckAnswer, ...] = ("pass", "better", "not measured", "cannot judge", "worse")

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from itertools import chain
 from textwrap import wrap
 
-from flowos.model import Pairs, Verdict
+from flowos.model import Pairs, Verdict, counted
 from flowos.plan import GEOMEAN
 from flowos.report._panels import with_axis
 from flowos.report._units import share
-from flowos.report._words import counted, ratio_text
+from flowos.report._words import ratio_text
 from flowos.report._wrap import WIDTH, wrapped
 
 _ORDER = ("slower", "inconclusive", "equal", "faster")

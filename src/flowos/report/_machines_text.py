@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from flowos.model import UnjudgedNumber
-from flowos.plan import NumberChange, NumberHistory, SlowMachine, SlowMachines
+from flowos.model import UnjudgedNumber, counted
+from flowos.plan import NumberChange, NumberHistory, SlowLimit, SlowMachine, SlowMachines
 from flowos.report._acceptance_text import lines_of_unjudged, what_text
 from flowos.report._units import common_scale, digits, number, share
-from flowos.report._words import counted
 from flowos.report._wrap import safe, wrapped
+
+_HARDLY_FOUND, _NEVER_FOUND = 0.5, 0.001
+"""Below such a limit a slow machine goes unseen."""
 
 _SHOWN = 12
 """So many of the values of each part of a history."""
@@ -47,7 +49,26 @@ def _slow(found: SlowMachines, error: float) -> Iterator[str]:
     )
     for each in found.slow:
         yield from wrapped(slow_line(each), "  ", "    ")
+    yield from wrapped(_limits(found.limits), "  ", "    ") if found.limits else ()
     yield from lines_of_unjudged(found.unjudged)
+
+
+def _limits(limits: Sequence[SlowLimit]) -> str:
+    """From where on one more slow machine would have been found, in the best and worst number."""
+    best, worst = (pick(limits, key=lambda limit: limit.ratio) for pick in (max, min))
+    words = f"A slow one is found {_limit(best)}"
+    if worst.ratio < best.ratio:
+        words += f"; in the number with the most scatter {_limit(worst)}"
+    if worst.ratio < _HARDLY_FOUND:
+        words += ". More machines, more runs of each, or fewer numbers (--only) find more"
+    return f"{words}."
+
+
+def _limit(limit: SlowLimit) -> str:
+    what = what_text(limit.case, limit.metric)
+    if limit.ratio < _NEVER_FOUND:
+        return f"in no case ({what})"
+    return f"from x{limit.ratio:.3f} of the others on ({what})"
 
 
 def _changes(

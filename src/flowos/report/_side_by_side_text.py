@@ -3,10 +3,11 @@
 import math
 from collections.abc import Iterator
 
+from flowos.model import counted
 from flowos.plan import UNPAIRED
 from flowos.report._side_by_side import HeadlineCell, HeadlineRow, SideBySide, headline_rows
 from flowos.report._units import digits
-from flowos.report._words import UNKNOWN, counted, early_of, rule_of, share_text, value_of
+from flowos.report._words import UNKNOWN, early_of, rule_of, share_text, value_of
 from flowos.report._wrap import safe, wrapped
 
 NOTHING_IN_COMMON = "No headline is in two of them."

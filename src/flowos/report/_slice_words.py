@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from flowos.model import Ask, SliceAccounts, SliceRecord
+from flowos.model import Ask, SliceAccounts, SliceRecord, counted
 
 _MANAGERS = {"slurm": "Slurm", "sge": "Grid Engine"}
 """Of kinds of pools that have jobs."""
@@ -14,9 +14,9 @@ def _plain_seconds(seconds: float) -> str:
 
 def asked_words(ask: Ask, seconds_of: Callable[[float], str] = _plain_seconds) -> str:
     """What is asked of a pool."""
-    words = [_counted(ask.nodes, "node")]
-    words += [] if ask.cores is None else [f"{_counted(ask.cores, 'core')} each"]
-    words += [f"{_counted(ask.gpus, 'GPU')} each"] * bool(ask.gpus)
+    words = [counted(ask.nodes, "node")]
+    words += [] if ask.cores is None else [f"{counted(ask.cores, 'core')} each"]
+    words += [f"{counted(ask.gpus, 'GPU')} each"] * bool(ask.gpus)
     words += [f"{ask.memory_bytes} bytes each"] * bool(ask.memory_bytes)
     words += [f"{count} {name} each" for name, count in ask.device_counts]
     words += [ask.topology] * bool(ask.topology)
@@ -24,11 +24,6 @@ def asked_words(ask: Ask, seconds_of: Callable[[float], str] = _plain_seconds) -
     words += [] if ask.seconds is None else [seconds_of(ask.seconds)]
     words += [] if ask.lease_seconds is None else [f"a lease of {seconds_of(ask.lease_seconds)}"]
     return ", ".join(words)
-
-
-def _counted(count: int, noun: str) -> str:
-    """As `_words.counted`, which is slow to load."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def job_words(record: SliceRecord) -> str:

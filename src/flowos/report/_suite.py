@@ -20,6 +20,7 @@ from flowos.model import (
 )
 from flowos.report._panels import best_of
 from flowos.report._report import Report, Section
+from flowos.report._unlike import why_unlike
 
 _FORMAT, _SCHEMA = "flowos-suite", 1
 _MEASURED = Unmeasured(reason="")
@@ -31,8 +32,9 @@ _NONE_ALIKE = Unmeasured(reason="no case that was measured is like it")
 class SuiteFigure:
     """A figure, and the runs that show it.
 
-    lacking: what cannot be measured here, (probe or "", why). waiting: probes that can and have no
-    number yet, and why. partly: of each probe how many cases were measured, and of how many.
+    lacking: what cannot be measured here, (probe, or compiler, or "", why). waiting: probes that
+    can and have no number yet, and why. partly: of each probe how many cases were measured, and of
+    how many.
     """
 
     figure: PaperFigure
@@ -80,12 +82,14 @@ class ShownPart:
 class NumberRow:
     """A published number, and ours of the same kind: the best of those in the figure.
 
-    why_none: why there is none of ours, if there is none.
+    why_none: why there is none of ours, if there is none. is_unlike: because what was measured for
+    it is of another kind.
     """
 
     published: PublishedNumber
     ours: Measurement | None
     why_none: Unmeasured = _MEASURED
+    is_unlike: bool = False
 
     @property
     def ratio(self) -> float:
@@ -102,27 +106,36 @@ def number_rows(report: SuiteReport, figure: SuiteFigure) -> tuple[NumberRow, ..
     """The numbers of the paper for this figure."""
     measured = [m for part in shown_parts(figure) for m in part.report.measurements]
     return tuple(
-        _row(number, _ours(number, measured, report), report, figure)
+        _row(number, measured, report, figure)
         for number in report.paper.numbers
         if number.figure == figure.figure.number
     )
 
 
 def _row(
-    number: PublishedNumber, ours: Measurement | None, report: SuiteReport, figure: SuiteFigure
+    number: PublishedNumber, measured: list[Measurement], report: SuiteReport, figure: SuiteFigure
 ) -> NumberRow:
+    ours = _ours(number, measured, report)
     if ours is not None:
         return NumberRow(number, ours)
-    return NumberRow(number, None, _why_none(number, report, figure))
+    if said := _said(number, report, figure):
+        return NumberRow(number, None, said[0])
+    bases = _base_environments(report)
+    cases = [m.case for m in measured if _is_of(number, m) and m.case.level("env") in bases]
+    if unlike := why_unlike(number, cases):
+        return NumberRow(number, None, Unmeasured(reason=unlike), is_unlike=True)
+    return NumberRow(number, None, _NONE_ALIKE if number.probe else _NO_PROBE)
 
 
-def _why_none(number: PublishedNumber, report: SuiteReport, figure: SuiteFigure) -> Unmeasured:
-    """What is said of its cases, else of its probe, else of the figure.
+def _said(
+    number: PublishedNumber, report: SuiteReport, figure: SuiteFigure
+) -> tuple[Unmeasured, ...]:
+    """What is said of its cases, then of its probe, then of the figure.
 
     Of a number without levels any case would be one of its.
     """
     bases = _base_environments(report)
-    said = [
+    return (
         *(
             why
             for run_report in reversed(figure.reports)
@@ -132,8 +145,7 @@ def _why_none(number: PublishedNumber, report: SuiteReport, figure: SuiteFigure)
         *(why for probe, why in (*figure.lacking, *figure.waiting) if probe == number.probe),
         *(Unmeasured(reason=how) for probe, how in figure.unfinished if probe == number.probe),
         *(why for probe, why in figure.lacking if not probe),
-    ]
-    return said[0] if said else _NONE_ALIKE if number.probe else _NO_PROBE
+    )
 
 
 def figure_name(number: str) -> str:
@@ -249,12 +261,14 @@ def _ours(
 ) -> Measurement | None:
     """The best of those alike, in the base environment; a GPU's is not one of processors."""
     bases = _base_environments(report)
-    alike = [
-        m
-        for m in measured
-        if (m.metric, m.unit) == (number.metric, number.unit) and _is_alike(number, m.case, bases)
-    ]
-    return best_of(alike) if alike else None
+    alike = [m for m in measured if _is_of(number, m) and _is_alike(number, m.case, bases)]
+    return best_of(alike) if alike and not number.data else None
+
+
+def _is_of(number: PublishedNumber, m: Measurement) -> bool:
+    """Whether it is of the same probe, metric and unit."""
+    theirs = (number.probe, number.metric, number.unit)
+    return (m.case.probe, m.metric, m.unit) == theirs
 
 
 def _base_environments(report: SuiteReport) -> set[str]:

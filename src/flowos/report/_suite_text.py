@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from flowos.model import Run, Unmeasured
+from flowos.model import Run, Unmeasured, counted
 from flowos.report._comparison_table import summary as answers
 from flowos.report._suite import (
     NumberRow,
@@ -13,7 +13,7 @@ from flowos.report._suite import (
     shown_parts,
 )
 from flowos.report._units import digits, number, share
-from flowos.report._words import counted, is_below, remedy_of, share_of, value_of
+from flowos.report._words import is_below, remedy_of, share_of, value_of
 from flowos.report._wrap import safe, wrapped
 
 
@@ -78,6 +78,8 @@ def ratio_text(row: NumberRow) -> str:
 def why_none_text(row: NumberRow, figure: SuiteFigure) -> str:
     """Why there is none of ours; how to mend it, unless that is said above the row."""
     why = row.why_none
+    if row.is_unlike:
+        return f"not set against ours: {why.reason}"
     is_above = any(why == said for _, said in (*figure.waiting, *figure.lacking))
     return f"not measured: {why.reason if is_above else _reason(why)}"
 

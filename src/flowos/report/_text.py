@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from flowos.model import Verdict
+from flowos.model import Verdict, counted
 from flowos.plan import RunsOutcome
 from flowos.report._comparison_table import lines_of
 from flowos.report._matrix import Matrix, matrices_of
@@ -13,7 +13,6 @@ from flowos.report._two_runs import lines_of_runs
 from flowos.report._usual import lines_of_places
 from flowos.report._words import (
     UNKNOWN,
-    counted,
     early_of,
     gain_of,
     gaps_of,

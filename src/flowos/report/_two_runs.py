@@ -3,10 +3,10 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from flowos.model import Case, Verdict
+from flowos.model import Case, Verdict, counted
 from flowos.plan import UNPAIRED, RunsOutcome
 from flowos.report._units import share
-from flowos.report._words import case_text, counted, ratio_text
+from flowos.report._words import case_text, ratio_text
 from flowos.report._wrap import wrapped
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from flowos.model import counted
 from flowos.plan import NumberPlace
 from flowos.report._report import Report
 from flowos.report._units import number, span
-from flowos.report._words import counted
 from flowos.report._wrap import wrapped
 
 TITLE = "Is this normal for such a machine?"

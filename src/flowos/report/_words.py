@@ -19,6 +19,7 @@ from flowos.model import (
     Tool,
     Unmeasured,
     Verdict,
+    counted,
 )
 from flowos.plan import ABOVE_CEILING
 from flowos.report import _units
@@ -231,10 +232,6 @@ def machine_line(facts: Facts) -> str:
         under = f" under {facts.hypervisor}" if facts.hypervisor != "unknown" else ""
         words.append(f"a virtual machine{under}")
     return ", ".join(words)
-
-
-def counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def facts_rows(facts: Facts) -> tuple[tuple[str, str], ...]:

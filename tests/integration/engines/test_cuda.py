@@ -4,6 +4,7 @@ None of it needs a GPU: where there is none, that is what a task says once its k
 """
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -82,7 +83,10 @@ def test_a_source_that_does_not_compile_is_shown_by_its_line(tmp_path: Path) -> 
     said = failure(kernel('#include "no.h"\n' + TRIAD), B, C, 1.0)
     assert "source.cu:1: cannot open source file" in said
     assert "CompileFailed: " in failure(kernel(flags=["--no-such-flag"]), B, C, 1.0)
-    assert "CompileFailed: " in failure(kernel(arch="sm_1"), B, C, 1.0)
+    said = failure(kernel(arch="sm_7"), B, C, 1.0)
+    assert "CompileFailed: arch='sm_7': NVRTC " in said
+    assert re.search(r" compiles for sm_\d+, .*sm_90\b.* or sm_\d+;", said)
+    assert "CompileFailed: " in failure(kernel(arch="sm_90", flags=["-arch=x"]), B, C, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -227,6 +231,11 @@ f.body.fun(np.ones(2, "f4"), np.ones(2, "f4"), 1.0)
         ({"size": "n"}, "give grid=, the blocks of each axis, or size=, the threads"),
         ({"grid": "m"}, "grid: no extent and no integer input is 'm'; there is n"),
         ({"block": (16, 16)}, "block=(16, 16) (tuple); expected an integer above 0"),
+        ({"block": 4096}, "block=4096; a block has 1024 threads at most"),
+        (
+            {"grid": None, "size": ("n", 2, 65), "block": (1, 2, 65)},
+            "block=(1, 2, 65); its third axis is 64 at most",
+        ),
         ({"arch": "90"}, "arch='90' (str); expected one such as 'sm_90'"),
         ({"name": ""}, "kernel='' (str); expected the name of a function"),
         ({"inputs": {"x": fo.complex64}}, "has no type there"),

@@ -78,7 +78,8 @@ def test_each_engine_is_measured_and_then_one_is_chosen(workers: Any) -> None:
         assert run(opened, X) == [2, 6, 10, 14]
     assert len(states) >= 6
     assert plan.state == "chosen"
-    assert len(plan.tasks) == 2
+    assert [task.task for task in plan.tasks] == ["twice", "add_one", "twice#2"]
+    assert [task.fixed for task in plan.tasks] == [False, True, False]
     assert plan.seconds is not None
     assert plan.seconds > 0
 
@@ -166,6 +167,8 @@ def test_arrays_stay_on_an_engine_where_the_next_task_is_on_it(
     source = f"{kernel} {{ y[get_global_id(0)] = 2 * x[get_global_id(0)]; }}"
     ports: Any = {"inputs": {"x": VECTOR}, "outputs": {"y": VECTOR}}
     task = fo.either(in_python("twice"), fo.opencl(source, "twice", **ports))
+    device = opencl_engine()
+    before = device.copies_in, device.copies_out
     with fo.slice(fo.flow_output(task(task(task(fo.flow_input("x", VECTOR)))))) as opened:
         for _ in range(3):
             assert run(opened, X) == (8 * X).tolist()
@@ -174,8 +177,7 @@ def test_arrays_stay_on_an_engine_where_the_next_task_is_on_it(
             assert run(opened, X) == (8 * X).tolist()
         copies = [(each.value, each.source, each.target) for each in opened.plan(X).copies]
         run(opened, X)
-    device = opencl_engine()
-    assert (device.copies_in, device.copies_out) == (3, 3)
+    assert (device.copies_in - before[0], device.copies_out - before[1]) == (3, 3)
     assert copies == [("twice.x", "host", "opencl"), ("twice#3.y", "opencl", "host")]
 
 
@@ -228,6 +230,8 @@ def test_in_flows_within_flows_each_call_is_chosen_and_loops_take_the_first() ->
         assert [each.task for each in opened.plan(X).tasks] == [
             "inner/twice",
             "inner/twice#2",
+            "loop",
+            "loop/twice",
             "inner/twice#3",
         ]
 
@@ -262,7 +266,7 @@ def test_once_chosen_an_engine_may_go_and_a_task_may_fail(fuse: Any) -> None:
     with open_slice(made, here(), SliceOptions(workers="inline", fuse=fuse)) as s:
         for _ in range(80):
             assert listed(s.run(X)) == [[0, 1, 2, 3], [2, 4, 6, 8], [0, 1, 2, 3]]
-        assert engines_of(s, X) == ["cpu"]
+        assert engines_of(s, X) == ["python", "cpu"]
         for _ in range(3):
             with pytest.raises(fo.TaskFailed, match=r"twice' .*: 13 \(.*\) on engine cpu; given"):
                 s.run(X + 12)
@@ -275,6 +279,20 @@ def test_once_chosen_an_engine_may_go_and_a_task_may_fail(fuse: Any) -> None:
         finally:
             bodies.gone.unlink()
         assert "the card is gone" in s.notes
+
+
+def test_a_task_with_the_name_of_one_with_engines_fails_on_none_of_them() -> None:
+    slow = fo.either(in_python("slowly_twice"), in_c())
+    ports = {"iport_nametypes": ("x", VECTOR), "oport_nametypes": ("y", VECTOR)}
+    fails = fo.task({"task_name": "slowly_twice", **ports, "fun": bodies.fails_as_it_should})
+    with fo.slice(slow(fails(fo.flow_input("x", VECTOR))), workers="inline") as s:
+        for _ in range(80):
+            assert run(s, X) == [0, 4, 8, 12]
+        assert engines_of(s, X) == ["python", "cpu"]
+        for _ in range(3):
+            with pytest.raises(fo.TaskFailed, match="'slowly_twice' raised") as caught:
+                s.run(X + 13)
+            assert "on engine" not in str(caught.value)
 
 
 def test_a_run_that_is_not_noted_costs_no_call_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -287,6 +287,7 @@ def test_a_bitstream_that_cannot_be_made_says_why(source: str, said: str) -> Non
         ({"link": "ftdi"}, "port=None (NoneType); expected one such as 'i:0x0403:0x6014'"),
         ({"link": "ftdi", "port": "x", "board": "icestick"}, "board='icestick' (str) is of link="),
         ({"limit_cycles": 0}, "limit_cycles=0 (int); expected a number above 0"),
+        ({"limit_cycles": True}, "limit_cycles=True (bool); expected a number above 0"),
         ({"limit_cycles": 2**63}, "expected a number above 0, below 2**63"),
         ({"outputs": {"sum": fo.array(bool, ("n",))}}, "it cannot have bool, but float32, "),
         ({"into": {"s": "a"}}, "input 'b' is in no stream of into="),

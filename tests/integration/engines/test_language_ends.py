@@ -64,6 +64,16 @@ def test_a_killed_process_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.M
     assert not folder.exists()
 
 
+def test_what_r_prints_of_a_signal_is_about_the_persons_code(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert "signal 11 (SIGSEGV)" in failure(in_r("tools::pskill(Sys.getpid(), 11)"), X)
+    said = capfd.readouterr().err
+    assert "tools::pskill(Sys.getpid(), 11)" in said
+    assert len(said) < 2000
+    assert "readBin" not in said
+
+
 @of_each
 def test_one_that_ended_while_it_was_idle_is_replaced(language: str) -> None:
     pid = BODIES[language](PID[language], VECTOR, fo.int64)

@@ -1,6 +1,7 @@
 """Bodies in OpenCL C by a real platform: results, and one clear line for what is wrong."""
 
 import gc
+import json
 import os
 import subprocess
 import sys
@@ -322,6 +323,24 @@ def test_a_device_is_named_as_flowos_lists_it(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("FLOWOS_OPENCL_DEVICE", "gpu7")
     said = failure(fo.opencl(TRIAD, "triad", **PORTS), B, C, 3.0)
     assert "EngineMissing: FLOWOS_OPENCL_DEVICE names gpu7, which is none of this machine" in said
+
+
+def test_platforms_of_one_name_are_told_apart_by_the_names_that_flowos_lists(
+    tmp_path: Path,
+) -> None:
+    """pocl, installed twice: loaders list it as two platforms."""
+    for name in ("a.icd", "b.icd"):
+        (tmp_path / name).write_bytes(Path("/etc/OpenCL/vendors/pocl.icd").read_bytes())
+    vendors = {"OCL_ICD_VENDORS": str(tmp_path)}
+    words = [sys.executable, "-m", "flowos", "device", "list", "--json"]
+    done = subprocess.run(words, env={**os.environ, **vendors}, capture_output=True, check=True)
+    devices = [each["device"] for each in json.loads(done.stdout)]
+    listed = [each["name"] for each in devices if each["kind"] == "opencl"]
+    assert listed == ["opencl-pocl-0", "opencl-pocl-1"]
+    asks = "from flowos.engine import opencl_devices\nprint(*opencl_devices())\n"
+    for name in listed:
+        said = said_by(asks + PROGRAM, FLOWOS_OPENCL_DEVICE=name, **vendors)
+        assert said.splitlines() == [" ".join(listed), "[4. 4.]"]
 
 
 def test_what_is_missing_is_said_with_its_package(

@@ -227,7 +227,17 @@ def test_the_probe_measures_each_loader(ranks: Ranks, tmp_path: Path) -> None:
     own.mkdir()
     counts = ("--ranks", "2", "--epochs", "2", "--images", "64", "--side", "40")
     folders = ("--folder", str(tmp_path), "--own", str(own))
-    words = [*folders, *counts, "--batch", "16", "--workers", "1", *SMALL.split()]
+    words = [
+        *folders,
+        *counts,
+        "--validation",
+        "16",
+        "--batch",
+        "16",
+        "--workers",
+        "1",
+        *SMALL.split(),
+    ]
     assert ranks.wait([ranks.asked(measure=words, output=str(output))]) == [0]
     answer = Outcome(end=Exited(0), stdout=output.read_bytes())
     readings = probe.read(Case("training"), answer)
@@ -253,6 +263,12 @@ def test_the_probe_measures_each_loader(ranks: Ranks, tmp_path: Path) -> None:
         ]
         assert len(stages) == 2 * 7
         assert sum(stages) <= 1.05 * training
+        for part, images in (("train_top1", 64), ("validation_top1", 16)):
+            shares = [found[part, loader, epoch][0] for epoch in ("1", "2")]
+            assert all(0 <= share <= 1 and (share * images).is_integer() for share in shares)
+        (one,), (two,) = (found["elapsed", loader, epoch] for epoch in ("1", "2"))
+        assert 0 < one < two
+        assert training < two
     assert not list(own.iterdir()), "neither copy nor cache stays"
 
 

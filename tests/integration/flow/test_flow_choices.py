@@ -39,7 +39,7 @@ def test_a_task_takes_the_first_that_is_free_and_knows_which_it_got(tmp_path: Pa
 
     with HeldSlice(provider_of(pool(1)), Ask(), SliceOptions()) as s:
         run = s.submit(fo.flow_output(*tasks))
-        short = "for 1 GPUs, 0 of 1 are free; tasks that run: "
+        short = "for 1 GPU, 0 of 1 are free; tasks that run: "
         assert comes(lambda: [state[:4] for state in states()] == ["runs", "runs", "wait"])
         assert short in states()[2]
         assert "; or for 2 cores, 1 of 4 are free" in states()[2]
@@ -69,7 +69,7 @@ def test_what_its_node_never_has_is_passed_over_and_all_lacking_is_refused() -> 
         flow = fo.flow_output(fo.command(WORDS, stdout="said", needs=EITHER)())
         assert s.run(flow) == ["0/\n"]
     with HeldSlice(provider_of(pool(0, 1)), Ask(), SliceOptions()) as s:
-        words = "task 'seen' needs 1 GPUs, the node has 0, or 2 cores, the slice has 1$"
+        words = "task 'seen' needs 1 GPU, the node has 0, or 2 cores, the slice has 1$"
         with pytest.raises(fo.SliceRefused, match=words):
             s.run(flow_of(seen, fo.int64), 1)
 
@@ -86,7 +86,7 @@ def test_a_slice_asks_for_the_first_that_the_pool_can_give(
     for name, said in (("gpus", "0/\n"), ("none", "/2\n")):
         with fo.slice(flow, pool=name) as s:
             assert s.run() == [said]
-    words = r"needs 1 GPUs, .* has 0, or 2 cores, the slice has 1$"
+    words = r"needs 1 GPU, .* has 0, or 2 cores, the slice has 1$"
     with pytest.raises(fo.SliceRefused, match=words), fo.slice(flow, pool="small") as s:
         s.run()
     text = "import flowos as fo\nflow = fo.flow_output(fo.command(['true'], name='t', needs=(\n"

@@ -14,8 +14,23 @@ PRINTED = {
     "commands.py": "[5050, 0]\n",
     "decorated.py": "[6, 4]\n[14, 7]\n",
     "engines.py": (
-        "cpu [4995000] ['cpu', 'cpu', 'hdl', 'python']\n"
-        "opencl [4995000] ['opencl', 'opencl', 'hdl', 'python']\n"
+        "cpu\n[4995000]\n"
+        "task      engine  time\n"
+        "triple    cpu     not measured\n"
+        "triple#2  cpu     not measured\n"
+        "add       hdl     not measured\n"
+        "total     python  not measured\n"
+        "no copies\n"
+        "state: chosen\n"
+        "opencl\n[4995000]\n"
+        "task      engine  time\n"
+        "triple    opencl  not measured\n"
+        "triple#2  opencl  not measured\n"
+        "add       hdl     not measured\n"
+        "total     python  not measured\n"
+        "copy triple.x: 4000 bytes, host to opencl\n"
+        "copy triple#2.y: 4000 bytes, opencl to host\n"
+        "state: chosen\n"
         "chosen [4995000]\n"
     ),
     "engines_cxx.py": (

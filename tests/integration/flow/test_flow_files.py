@@ -240,6 +240,7 @@ LISTS = "expected numbers in nested lists of equal lengths as JSON, or a .npy fi
         ((), "name a flow file, or an image to be run"),
         (("--pool", "nope", "adds.py", "a=1", "b=2"), "no pool 'nope' in flowos.toml, whi"),
         (("--env", "mine", "--journal", "j"), "--journal is for a flow, and mine is an image"),
+        (("--env", "mine", "--log", "l"), "--log is for a flow, and mine is an image"),
         (("--env", "mine", "--out", "a=b"), "--out is for a flow, and mine is an image"),
         (("takes.py", "n=256"), "input 'n': expected uint8 (0..255), given 256 (int)"),
         (("takes.py", "x=1e400"), "input x: float32: '1e400' (str): too large for a float64"),

@@ -75,7 +75,7 @@ def test_nothing_else_of_the_slice_runs_beside_a_task_that_is_alone() -> None:
     ("needs", "words"),
     [
         (fo.Needs(cores=10**6), "task 'f' needs 1000000 cores, the slice has 2"),
-        (fo.Needs(cores=1, ranks=99), "needs 1 cores for each of 99 ranks, the slice has 2"),
+        (fo.Needs(cores=1, ranks=99), "needs 1 core for each of 99 ranks, the slice has 2"),
         (fo.Needs(memory_bytes=10**18), "needs 1000000000000000000 bytes, the node has"),
         (fo.Needs(gpus=99), "needs 99 GPUs, the node has"),
         (fo.Needs(devices={"fpga": 1}), "task 'f' needs 1 fpga, node "),

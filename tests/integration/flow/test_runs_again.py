@@ -74,7 +74,8 @@ def notes(*given: str) -> tuple[list[str], list[str]]:
 
 
 def taken(count: int) -> str:
-    return f"{count} results were taken from journal kept"
+    results = "1 result was" if count == 1 else f"{count} results were"
+    return f"{results} taken from journal kept"
 
 
 def test_nothing_is_said_where_nothing_runs_again(sweep: Sweep) -> None:
@@ -224,7 +225,7 @@ def test_flowos_run_says_it_before_the_run_and_only_once(sweep: Sweep, tmp_path:
         "flowos run: task 'simulate' runs again: its code and WEIGHT in scaled (now 3, before 2) "
         f"changed; 1 result of before is in {at}",
         "it runs",
-        f"flowos run: 1 results were taken from {at}",
+        f"flowos run: 1 result was taken from {at}",
     ]
 
 

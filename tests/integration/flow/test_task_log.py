@@ -174,6 +174,64 @@ with fo.slice(add(fo.flow_input("x", fo.int64)), log={str(tmp_path / "log")!r}) 
     assert done.stdout == f"9 log {tmp_path}/log: it ends early: File too large\n"
 
 
+ADDS = """
+import flowos as fo
+@fo.task
+def add(x: fo.int64) -> fo.int64:
+    return x + 1
+flow = fo.flow_output(add(add(fo.flow_input("x", fo.int64))))
+"""
+
+
+def ran(*words: str) -> "subprocess.CompletedProcess[str]":
+    return called_here(["run", *words], Path.cwd(), dict(os.environ))
+
+
+def test_a_run_of_a_flow_file_is_logged_and_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("adds.py").write_text(ADDS)
+    for words in (("--log", "log", "adds.py", "x=1"), ("adds.py", "x=1", "--log", "log")):
+        done = ran(*words)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "add = 3\n", "")
+    assert sorted(each["task"] for each in entries(Path("log"))) == ["add"] * 2 + ["add#2"] * 2
+    assert ran("adds.py", "x=1", "--log", "other", "--dry-run").returncode == 0
+    assert not Path("other").exists()
+    shown = show("log", "--html", "page.html", "--trace", "trace.json")
+    assert (shown.returncode, shown.stderr) == (0, "written: trace.json\nwritten: page.html\n")
+    assert "add#2" in shown.stdout
+    assert "add#2" in Path("page.html").read_text()
+    assert len(json.loads(Path("trace.json").read_text())["traceEvents"]) >= 4
+
+
+@pytest.mark.parametrize(
+    ("log", "complaint"),
+    [
+        ("", "expected a file"),
+        ("folder", "it is a folder: name a file"),
+        ("no/log", "there is no folder no"),
+        ("closed/log", "no file can be made in closed"),
+        ("kept", "it may not be written"),
+        ("adds.py", "it is there, and no log of tasks: name another file"),
+    ],
+)
+def test_a_log_that_cannot_be_written_is_said_before_the_run_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str, complaint: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("adds.py").write_text("raise SystemExit('it began')")
+    Path("folder").mkdir()
+    Path("closed").mkdir(mode=0o500)
+    Path("kept").touch(0o400)
+    if os.geteuid() == 0 and log in ("closed/log", "kept"):
+        pytest.skip("root may write anywhere")
+    done = ran("adds.py", "--log", log)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"flowos run: --log {log}: {complaint}\n"
+    assert Path("adds.py").read_text() == "raise SystemExit('it began')"
+
+
 def test_show_adds_up_by_task_and_writes_a_timeline(tmp_path: Path) -> None:
     log, trace = tmp_path / "tasks.log", tmp_path / "trace.json"
     with fo.slice(flow(), log=log, cores=1) as s:

@@ -4,7 +4,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
@@ -14,6 +14,7 @@ import pytest
 
 from flowos.model import EnvironmentRefused
 from flowos.operations import image
+from flowos.operations.environment import environment
 from flowos.store import open_store
 
 from .sources import written_root
@@ -60,6 +61,18 @@ sys.exit({call} or 'sqlite3' in sys.modules)
     done = subprocess.run(words, cwd=tmp_path / "room", capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize("call", [image.find, environment])
+def test_a_name_is_one_link_however_many_images_there_are(
+    call: Callable[[str], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def listed(folder: Path) -> Iterator[Path]:
+        pytest.fail(f"{folder} is listed")
+
+    monkeypatch.setattr(Path, "iterdir", listed)
+    assert call("fio")
 
 
 def test_a_library_that_is_moved_keeps_its_names(

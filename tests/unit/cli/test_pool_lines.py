@@ -1,7 +1,7 @@
 """What `flowos pools` prints of a pool, without asking any."""
 
 from flowos.cli.pools import _lines
-from flowos.model import Pool
+from flowos.model import Pool, Promise, VmSize
 from flowos.operations.pools import PoolState
 
 
@@ -37,3 +37,14 @@ def test_queue_and_parallel_environment_of_a_pool_of_grid_engine_are_shown() -> 
 
 def test_a_pool_of_no_cluster_has_none_of_it() -> None:
     assert line(Pool(name="local")) == "local  local  1 node"
+
+
+def test_memory_is_shown_in_the_unit_in_which_it_is_read_best() -> None:
+    found = PoolState(
+        pool=Pool(name="p", kind="slurm", nodes=1),
+        size=VmSize(name="own", memory_bytes=3 << 39),
+        promises=(("n1", (Promise(what="bytes of memory", promised=3 << 39, seen=3 << 28),)),),
+    )
+    _, size, promise = _lines(found)
+    assert size == "  size own  1.5 TiB"
+    assert promise == "  n1: memory: 1.5 TiB promised, 768 MiB seen"

@@ -49,7 +49,7 @@ def test_nodes_have_to_have_what_is_asked_of_each() -> None:
     assert lacking(Ask(nodes=2, cores=4), nodes) == (
         "2 nodes asked for, 1 of 2 have what each has to have: 4 cores asked for, n2 has 2"
     )
-    assert lacking(Ask(), ()) == "1 nodes asked for, 0 of 0 have what each has to have"
+    assert lacking(Ask(), ()) == "1 node asked for, 0 of 0 have what each has to have"
 
 
 def test_a_device_that_no_node_has_is_named_with_the_nearest() -> None:

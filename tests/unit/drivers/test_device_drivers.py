@@ -75,6 +75,17 @@ def test_a_tool_that_may_not_be_started_is_named() -> None:
         OpenCl().acquire(device).read([StepAnswer(NOT_ALLOWED, "Permission denied")])
 
 
+def test_platforms_of_one_suffix_are_numbered_through() -> None:
+    """Two builds of pocl, as clinfo 3 writes them."""
+    text = CLINFO + CLINFO.replace("haswell", "znver3") + CLINFO.replace("POCL", "OTHER")
+    found = OpenCl().find(DeviceFacts(answers=said(text)))
+    assert [(each.name, each.at, each.about) for each in found] == [
+        ("opencl-pocl-0", "POCL/0", "pthread-haswell-AMD EPYC"),
+        ("opencl-pocl-1", "POCL/1", "pthread-znver3-AMD EPYC"),
+        ("opencl-other-0", "OTHER/0", "pthread-haswell-AMD EPYC"),
+    ]
+
+
 def test_cables_on_usb_are_shown_until_a_table_names_one() -> None:
     (probe,) = LOADER.find(DeviceFacts(answers=said(USB)))
     assert (probe.name, probe.about) == (

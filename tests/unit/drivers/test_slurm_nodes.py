@@ -11,7 +11,7 @@ from flowos.drivers.allocators.slurm_nodes import (
     config_words,
     granted,
     has_devices,
-    job_words,
+    job_nodes_words,
     limited,
     read_addresses,
     read_config,
@@ -133,7 +133,7 @@ def test_nodes_with_devices_besides_gpus_are_seen() -> None:
 
 
 def test_which_devices_a_job_has_of_each_node() -> None:
-    assert " ".join(job_words("17")) == "scontrol show job --details --oneliner 17"
+    assert " ".join(job_nodes_words("17")) == "scontrol show job --details --oneliner 17"
     said = (
         "JobId=17 JOB_GRES=fpga:7,gpu:2 Nodes=n[1-2] CPU_IDs=0-3 Mem=0 GRES=fpga(CNT:2) "
         "Nodes=n3 CPU_IDs=0-3 Mem=1 GRES=gpu:a100:2(IDX:0-1),fpga:u280:2(IDX:0,3),fpga:u50:1(CNT:1)"

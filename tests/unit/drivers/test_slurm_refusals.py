@@ -71,7 +71,7 @@ def test_nodes_have_to_have_what_is_asked_of_each_and_what_the_pool_says() -> No
     assert too_few(POOL, Ask(nodes=2), (plain, gpu)) == ""
     assert too_few(POOL, Ask(gpus=2), (plain, gpu)) == ""
     assert too_few(POOL, Ask(nodes=2, gpus=1), (plain, gpu)) == (
-        "2 nodes asked for, 1 of 2 have what each has to have: 1 GPUs asked for, n1 has 0"
+        "2 nodes asked for, 1 of 2 have what each has to have: 1 GPU asked for, n1 has 0"
     )
     assert too_few(POOL, Ask(devices={"nic": 1}), (plain, gpu)) == (
         "no node has a device 'nic'; they have none"
@@ -79,4 +79,4 @@ def test_nodes_have_to_have_what_is_asked_of_each_and_what_the_pool_says() -> No
     pool = Pool(name="c", kind="slurm", gres="gpu:a100:3", cores=4)
     assert too_few(pool, Ask(gpus=1), (gpu,)).endswith("3 GPUs asked for, g1 has 2")
     assert too_few(pool, Ask(cores=5), (gpu,)).endswith("5 cores asked for, g1 has 4")
-    assert too_few(POOL, Ask(), ()) == "1 nodes asked for, 0 of 0 have what each has to have"
+    assert too_few(POOL, Ask(), ()) == "1 node asked for, 0 of 0 have what each has to have"

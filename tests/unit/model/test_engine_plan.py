@@ -32,6 +32,9 @@ def test_a_plan_is_a_table_whose_columns_are_as_wide_as_their_words() -> None:
 def test_the_time_of_a_plan_is_known_where_each_task_is_measured() -> None:
     assert planned(SCALE, ADD).seconds == 0.003
     assert planned(SCALE, UNKNOWN).seconds is None
+    fixed = PlannedTask(task="total", engine="python", seconds=None, fixed=True)
+    assert planned(SCALE, fixed, ADD).seconds == 0.003
+    assert planned(fixed).seconds is None
 
 
 def test_a_call_moves_what_was_not_where_its_engine_has_its_arrays() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from flowos.model import (
     SourceCode,
-    counted,
+    alternatives,
     first_error,
     headers_of,
     included_names,
@@ -45,6 +45,16 @@ def test_the_command_looks_for_headers_beside_the_source() -> None:
     assert fortran[fortran.index("-I") :][:2] == ("-I", ".")
     assert "-MD" in code("", "c++", "-isystem", "/inc").command("g++", "a.cc", "a.so", "a.d")
     assert "-std=c++20" not in code("", "c").command("cc", "in.c", "out.so", "out.d")
+
+
+def test_the_question_for_types_reads_the_source_as_the_command_does() -> None:
+    asked = code("/home/me/a.cc", "c++", "-Werror").type_command("g++", "in.cc", "made")
+    assert asked[-4:] == ("-Werror", "-fsyntax-only", "-w", "-fno-diagnostics-color")
+    assert {"-std=c++20", "-iquote", "/home/me", "in.cc"} <= {*asked}
+    fortran = code("", "fortran").type_command("gfortran", "in.f90", "made")
+    assert fortran[fortran.index("-J") :][:2] == ("-J", "made")
+    assert fortran[-1] == "-fc-prototypes"
+    assert "-J" not in code("", "fortran", "-Jmods").type_command("gfortran", "in.f90", "made")
 
 
 GCC = """/home/me/a.cc: In function 'int f()':
@@ -130,6 +140,6 @@ def test_code_is_no_path() -> None:
 
 
 def test_words_are_counted_for_people() -> None:
-    assert counted(["a"]) == "a"
-    assert counted(["a", "b"]) == "a or b"
-    assert counted(["a", "b", "c"]) == "a, b or c"
+    assert alternatives(["a"]) == "a"
+    assert alternatives(["a", "b"]) == "a or b"
+    assert alternatives(["a", "b", "c"]) == "a, b or c"

@@ -51,7 +51,10 @@ def test_it_has_what_was_asked_for(request_: dict[str, Any], command: str) -> No
 
 
 def test_a_part_of_a_suite_has_the_time_that_it_needs() -> None:
-    assert own_command(run(suite=TABLE_A), 7) == "flowos measure --suite cyclecloud --only 5,6,9,10"
+    assert (
+        own_command(run(suite=TABLE_A), 7)
+        == "flowos measure --suite cyclecloud --only 5,6,7,8,9,10"
+    )
 
 
 def test_nodes_of_a_pool_and_other_probes_are_named() -> None:

@@ -132,13 +132,25 @@ def test_on_a_pool_what_is_measured_between_nodes_is_so_between_all_of_them() ->
     plan = plan_suite(suite, suite.figures, node, replace(QUICK, nodes=3), {})
     nodes = {step.probe: step.nodes for step in plan.steps}
     assert nodes == {"stream": 1, "mpi": 3, "parallel_io": 3, "metadata": 3}
-    clients = [step.cases[0].level("clients") for step in plan.steps if step.probe == "parallel_io"]
-    assert clients == ["3"]
+    storage = next(step for step in plan.steps if step.probe == "parallel_io")
+    assert [case.level("clients") for case in storage.cases] == ["1", "2", "3"]
 
 
 def test_a_figure_of_huge_pages_is_in_the_normal_effort() -> None:
     assert planned("table a", request=MeasurementRequest()).figures[0].probes == ("stream",)
     assert planned("table A").steps == ()
+
+
+def test_compilers_of_the_paper_that_are_not_here_are_named_with_what_to_install() -> None:
+    both = (("gcc", "install GCC"), ("icx", "install oneAPI"))
+    suite = PaperSuite(name="s", title="S", figures=(replace(figure("1", STREAM), compilers=both),))
+    (found,) = plan_suite(suite, suite.figures, NODE, QUICK, {}).figures
+    why = Unmeasured(reason="the paper has this compiler", remedy="install oneAPI")
+    assert found.lacking == (("icx", why),)
+    assert found.probes == ("stream",)
+    of_cxx = replace(NODE, compilers=(GCC, replace(GCC, family="icx", language="c++")))
+    (found,) = plan_suite(suite, suite.figures, of_cxx, QUICK, {}).figures
+    assert found.lacking == (("icx", why),)
 
 
 def test_figures_are_in_the_order_of_the_paper_and_unknown_ones_are_refused() -> None:

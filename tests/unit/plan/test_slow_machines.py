@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from flowos.plan import slow_machines, wilson
-from flowos.plan._slow_machines import slow_ones
+from flowos.plan._slow_machines import slow_ones, slow_reach
 from tests.unit.plan.many_runs import RATE, TIME, at, heavy, normal, run, runs_of
 
 NODES = ("a", "b", "c", "d", "e")
@@ -108,6 +108,51 @@ def test_where_all_but_two_are_slow_it_ends() -> None:
         3: pytest.approx(0.0, abs=0.02),
         **{2: pytest.approx(0.0, abs=1e-3)},
     }
+
+
+@settings(max_examples=60)
+@given(st.lists(st.floats(-3, 3), min_size=3, max_size=12), st.sampled_from([0.05, 0.05 / 7]))
+def test_from_its_limit_on_the_lowest_is_found(values: list[float], error: float) -> None:
+    _, *others = sorted(values)
+    reach, centre = slow_reach(values, error), sum(others) / len(others)
+    assume(reach > 1e-3)
+    assert slow_ones([centre - 1.001 * reach, *others], error)
+    above = centre - 0.999 * reach
+    if above < others[0] and len(values) < 8:  # of more, two are tested at once
+        assert not slow_ones([above, *others], error)
+
+
+def test_a_slow_one_of_four_is_found_and_from_where_on_is_said() -> None:
+    nodes, values = ("a", "b", "c", "d"), (40.0, 40.2, 20.0, 39.8)
+    found = slow_machines(runs_of(RATE, *values, machines=nodes))
+    assert [(slow.machine, slow.of) for slow in found.slow] == [("c", 4)]
+    assert found.limits[0].ratio == pytest.approx(0.9209, abs=1e-4), "of three that are left"
+    healthy = slow_machines(runs_of(RATE, 40.0, 40.2, 39.9, 39.8, machines=nodes))
+    (limit,) = healthy.limits
+    assert (healthy.slow, limit.case, limit.metric) == ((), RATE.case, RATE.metric)
+    for share, slow in ((0.999, ["d"]), (1.001, [])):
+        lower = limit.ratio * share * (40.0 * 40.2 * 39.9) ** (1 / 3)
+        runs = runs_of(RATE, 40.0, 40.2, 39.9, lower, machines=nodes)
+        assert [s.machine for s in slow_machines(runs).slow] == slow
+
+
+def test_where_the_others_scatter_a_machine_of_four_may_be_five_times_slower() -> None:
+    nodes, values = ("a", "b", "c", "d"), (40.0, 52.0, 32.0, 8.0)
+    found = slow_machines(
+        [
+            run(f"r{v}", *(replace(at(RATE, v), metric=m) for m in "xyz"), machine=node)
+            for v, node in zip(values, nodes, strict=True)
+        ]
+    )
+    assert found.slow == ()
+    assert all(limit.ratio < 8.0 / 40.0 for limit in found.limits), "which is said"
+
+
+def test_no_limit_is_within_a_hundredth_nor_of_two_that_are_left() -> None:
+    (limit,) = slow_machines(runs_of(RATE, *(100.0,) * 5, machines=NODES)).limits
+    assert limit.ratio == pytest.approx(1 / 1.01)
+    found = slow_machines(runs_of(RATE, 40, 40.0001, 1, machines=("a", "b", "c")))
+    assert (len(found.slow), found.limits) == (1, ())
 
 
 def found_of(

@@ -29,16 +29,16 @@ def test_ranks_go_on_as_few_nodes_as_have_the_cores_or_on_as_many_as_are_asked_f
 @pytest.mark.parametrize(
     ("needs", "cores", "why"),
     [
-        (Needs(ranks=5), (4,), "1 cores for each of 5 ranks, the slice has 4"),
-        (Needs(ranks=9), (4, 4), "1 cores for each of 9 ranks, the slice has 2 nodes with 4"),
+        (Needs(ranks=5), (4,), "1 core for each of 5 ranks, the slice has 4"),
+        (Needs(ranks=9), (4, 4), "1 core for each of 9 ranks, the slice has 2 nodes with 4"),
         (Needs(cores=9), (8,), "9 cores, the slice has 8"),
         (
             Needs(ranks=8, nodes=1),
             (4, 4),
-            "1 cores for each of 8 ranks, the slice has 2 nodes with 4",
+            "1 core for each of 8 ranks, the slice has 2 nodes with 4",
         ),
         (Needs(ranks=3, nodes=3), (4, 4), "3 nodes for its ranks, the slice has 2"),
-        (Needs(ranks=6), (2, 4), "1 cores for each of 6 ranks, the slice has 2 nodes with 2"),
+        (Needs(ranks=6), (2, 4), "1 core for each of 6 ranks, the slice has 2 nodes with 2"),
         (
             Needs(ranks=2, cores=4),
             (4, 2, 2),

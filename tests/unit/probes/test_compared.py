@@ -61,7 +61,13 @@ def full(node: Callable[..., Facts]) -> Facts:
     return replace(
         node(compilers=(GCC,), blas=(blas("mkl"), blas("blis"), blas("openblas"))),
         mpis=(mpi("openmpi", "4.1.4"), mpi("openmpi", "3.0"), mpi("mpich", "4.0")),
-        tools=(Tool(name="fio", version="fio-3.33", path=PurePath("/usr/bin/fio")),),
+        tools=tuple(
+            Tool(name=name, version=version, path=PurePath(path))
+            for name, version, path in (
+                ("fio", "fio-3.33", "/usr/bin/fio"),
+                ("torch", "2.11.0", "/usr/bin/python3"),
+            )
+        ),
         tried=(Tried(name="io_uring", works=True), Tried(name="direct I/O", works=True)),
         storage=FileSystemFacts(file_system="ext4", free_bytes=100 << 30),
     )
@@ -88,7 +94,7 @@ def sample(of: ComparedCase, metric: str, **levels: str) -> Sample:
 def test_every_case_of_every_probe_has_a_program_and_its_own_name(
     full: Facts, name: str, effort: Effort
 ) -> None:
-    cases = found(name, full, MeasurementRequest(effort=effort))
+    cases = found(name, full, MeasurementRequest(effort=effort, probes=(name,)))
     assert len({c.shown for c in cases}) == len(cases) > 0
     for one in cases:
         program = one.probe.program(one.case)
@@ -100,7 +106,7 @@ def test_every_case_of_every_probe_has_a_program_and_its_own_name(
 
 @pytest.mark.parametrize("name", COMPARED)
 def test_what_a_node_lacks_is_said_by_the_probe(node: Callable[..., Facts], name: str) -> None:
-    answer = COMPARED[name].compared(node(compilers=()), MeasurementRequest())
+    answer = COMPARED[name].compared(node(compilers=()), MeasurementRequest(probes=(name,)))
     assert isinstance(answer, Unmeasured)
     assert answer.reason
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from flowos.model import Facts
+from flowos.model import Argv, Facts
+from flowos.probes import pool_words
 from flowos.probes._facts_software import version_in
 from flowos.probes.facts import read_facts
 
@@ -301,6 +302,22 @@ def test_what_the_kernel_does_not_allow_is_told_with_its_reason() -> None:
     assert missing["other"].remedy == "none known"
     assert missing["other"].loses.startswith("odd")
     assert "memory files" not in missing
+
+
+@pytest.mark.parametrize(
+    ("of_pool", "there"), [((), ""), (pool_words("hpc", 2), " --pool hpc --nodes 2")]
+)
+def test_what_is_to_be_measured_anew_is_so_where_it_was_measured(of_pool: Argv, there: str) -> None:
+    tried = {"direct I/O": {"works": False, "says": "Invalid argument"}}
+    found = remedies(read_facts({"files": DEBIAN, "tried": tried}, of_pool=of_pool))
+    assert found["direct I/O"] == f"flowos measure --scratch DIR{there}"
+    assert found["nominal clock"] == f"flowos measure --nominal clock_hz=VALUE{there}"
+    assert found["nominal memory speed"] == (
+        f"flowos measure --nominal memory_bytes_per_second=VALUE{there}"
+    )
+    assert "--pool" not in "".join(
+        remedy for remedy in found.values() if "flowos measure" not in remedy
+    )
 
 
 def test_hidden_counters_of_a_virtual_machine_have_no_remedy() -> None:

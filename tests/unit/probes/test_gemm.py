@@ -18,6 +18,7 @@ from flowos.model import (
     Trust,
     Unmeasured,
 )
+from flowos.probes import pool_words
 from flowos.probes.gemm import DEFAULT, SECONDS, Gemm, slow_defaults
 
 MakeNode = Callable[..., Facts]
@@ -326,3 +327,11 @@ def test_sizes_without_time_are_named_with_the_reason_and_the_remedy() -> None:
         "these sizes would take longer than the 1.8 s that a library has"
     }
     assert {why.remedy for _, why in gaps} == {"flowos measure --full --only flops,gemm"}
+
+
+def test_the_remedy_measures_on_the_nodes_that_were_measured() -> None:
+    given = {"sizes": "256,4096", "seconds": "1.80"}
+    gaps = PROBE.left_out((measured(DEFAULT, 1e9, n="256", **given),), pool_words("hpc", 1))
+    assert {why.remedy for _, why in gaps} == {
+        "flowos measure --full --only flops,gemm --pool hpc --nodes 1"
+    }

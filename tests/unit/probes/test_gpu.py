@@ -7,14 +7,31 @@ from pathlib import PurePath
 
 import pytest
 
-from flowos.model import Case, Exited, Facts, MeasurementRequest, Outcome, Tool, Unmeasured
-from flowos.probes import Probe, probe_named
+from flowos.model import (
+    Case,
+    Exited,
+    Facts,
+    MeasurementRequest,
+    Mpi,
+    Outcome,
+    Tool,
+    Unmeasured,
+)
+from flowos.probes import ComparedCase, Probe, probe_named
 from flowos.probes._gpu import NO_GPU, NO_TORCH, nominal_gpu_flops, nominal_gpu_memory
+from flowos.probes._storage import NO_MPI
 from flowos.probes.facts import read_facts
 from tests.unit.probes.conftest import H200
 
 MakeNode = Callable[..., Facts]
 TORCH = Tool(name="torch", version="2.11.0", path=PurePath("/opt/python3"))
+MPI = Mpi(
+    name="MPICH",
+    family="mpich",
+    version="4.1",
+    compiler=PurePath("/usr/bin/mpicc"),
+    mpirun=PurePath("/usr/bin/mpirun"),
+)
 NAMES = ("gpu_gemm", "gpu_stream", "gpu_copy", "deepbench", "collectives", "nbody")
 ON_HOST = tuple(name for name in NAMES if name != "gpu_copy")
 
@@ -70,11 +87,78 @@ def test_what_lacks_is_said(node: MakeNode) -> None:
 def test_each_gpu_is_a_case_of_its_own(name: str, node: MakeNode) -> None:
     found = cases(name, with_gpus(node(), 2))
     assert not isinstance(found, Unmeasured)
-    assert [case.level("device") for case in found] == ["0", "1"]
+    assert [case.level("device") for case in found][:2] == ["0", "1"]
+    assert [case.level("device") for case in found][2:] == ["2 GPUs"] * (name == "nbody")
     program = probe(name).program(found[1])
     assert "cuda:1" in program.argv
     assert program.script.endswith(".py")
     assert program.on_gpu == (name != "gpu_copy")  # a copy needs the processors as well
+
+
+@pytest.mark.parametrize(("gpus", "several"), [(1, []), (3, ["2 GPUs"]), (4, ["2 GPUs", "4 GPUs"])])
+def test_bodies_are_split_over_two_gpus_and_four(
+    gpus: int, several: list[str], node: MakeNode
+) -> None:
+    found = cases("nbody", with_gpus(node(), gpus))
+    assert not isinstance(found, Unmeasured)
+    assert [case.level("device") for case in found[gpus:]] == several
+    all_of_them = [f"cuda:{n}" for n in range(2 * len(several))] or ["cuda:0"]
+    program = probe("nbody").program(found[-1])
+    assert program.argv[2].split(",") == all_of_them
+    assert int(found[-1].detail("bodies")) % (64 * len(all_of_them)) == 0, "the kernel's blocks"
+
+
+@pytest.mark.parametrize("name", ["gpu_gemm", "gpu_stream", "deepbench", "nbody"])
+def test_watts_are_beside_what_a_joule_does(name: str) -> None:
+    shown = [metric for chart in probe(name).info.charts for metric in chart.metrics]
+    rate = "bandwidth" if name == "gpu_stream" else "flops"
+    assert shown == [rate, f"{rate}_per_joule", "power"]
+
+
+def compared(name: str, facts: Facts, nodes: int = 1) -> tuple[ComparedCase, ...] | Unmeasured:
+    request = MeasurementRequest(effort="full", probes=(name,), nodes=nodes)
+    return probe(name).compared(facts, request)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("gpu_gemm", "gpu_gemm device=0"),
+        ("collectives", "collectives backend=nccl ranks=2"),
+        ("training", "training device=cuda ranks=2"),
+    ],
+)
+def test_environments_are_compared_by_the_pytorch_of_each(
+    name: str, shown: str, node: MakeNode
+) -> None:
+    facts = with_gpus(node(), 2)
+    found = compared(name, facts)
+    assert not isinstance(found, Unmeasured)
+    assert [each.shown.label for each in found] == [shown]
+    assert found[0].shown.detail("stack") == "PyTorch 2.11.0"
+    assert probe(name).seconds(found[0].case) < 60, "as with quick effort"
+    inside = replace(facts, tools=(replace(TORCH, path=PurePath("/inside"), version="2.8"),))
+    (other,) = compared(name, inside)  # type: ignore[misc]
+    assert other.shown == found[0].shown, "it is the same case, whatever Python has PyTorch"
+    assert probe(name).program(other.case).argv[0] == "/inside"
+    assert probe(name).info.own_python
+    assert compared(name, replace(facts, tools=())) == NO_TORCH
+
+
+def test_over_nodes_environments_are_compared_on_all_of_them(node: MakeNode) -> None:
+    facts = replace(with_gpus(node(), 2), mpis=(MPI,))
+    for name in ("collectives", "training"):
+        found = compared(name, facts, 3)
+        assert not isinstance(found, Unmeasured)
+        assert [each.shown.level("nodes") for each in found] == ["3"]
+
+
+def test_nccl_tests_alone_compare_nothing(node: MakeNode) -> None:
+    theirs = Tool(name="all_reduce_perf", version="", path=PurePath("/opt/all_reduce_perf"))
+    facts = replace(with_gpus(node(), 2), tools=(theirs,))
+    assert compared("collectives", facts) == NO_TORCH
+    unasked = probe("collectives").compared(node(), MeasurementRequest())
+    assert unasked == ()
 
 
 def test_nccl_needs_two_gpus(node: MakeNode) -> None:
@@ -89,6 +173,52 @@ def test_a_core_alone_has_two_ranks_all_the_same(node: MakeNode) -> None:
     program = probe("collectives").program(case)
     assert (case.level("ranks"), program.cores) == ("2", 2)
     assert dict(program.variables) == {"GLOO_SOCKET_IFNAME": "lo"}
+
+
+def over_nodes(facts: Facts, nodes: int = 6) -> tuple[Case, ...] | Unmeasured:
+    request = MeasurementRequest(effort="quick", probes=("collectives",), nodes=nodes)
+    return probe("collectives").cases(facts, request)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "expected"),
+    [
+        (0, [("gloo", "1", "2"), ("gloo", "2", "4"), ("gloo", "4", "8"), ("gloo", "6", "12")]),
+        (4, [("nccl", "1", "4"), ("nccl", "2", "8"), ("nccl", "4", "16"), ("nccl", "6", "24")]),
+        (1, [("nccl", "2", "2"), ("nccl", "4", "4"), ("nccl", "6", "6")]),  # alone has no other
+    ],
+)
+def test_collectives_over_nodes_are_between_all_their_gpus_or_two_ranks_of_each(
+    gpus: int, expected: list[tuple[str, str, str]], node: MakeNode
+) -> None:
+    found = over_nodes(replace(with_gpus(node(cores=8), gpus), mpis=(MPI,)))
+    assert not isinstance(found, Unmeasured)
+    assert [tuple(map(case.level, ("backend", "nodes", "ranks"))) for case in found] == expected
+    program = probe("collectives").program(found[-1])
+    assert (program.ranks, program.mpi_family, program.mpirun) == (6, "mpich", "/usr/bin/mpirun")
+    assert program.argv[1:3] == ("--ranks", str(gpus or 2)), "of each node"
+    assert program.argv[-2:] == ("--nodes", "6")
+    assert program.variables == (), "which interface is seen by the others, the program finds out"
+    assert program.cores == (1 if gpus else 2)
+
+
+def test_on_one_of_several_nodes_gloo_s_ranks_meet_by_the_loopback(node: MakeNode) -> None:
+    found = over_nodes(replace(with_gpus(node(), 0), mpis=(MPI,)))
+    assert not isinstance(found, Unmeasured)
+    program = probe("collectives").program(found[0])
+    assert (program.ranks, program.mpi_family) == (1, "")
+    assert "--nodes" not in program.argv
+    assert dict(program.variables) == {"GLOO_SOCKET_IFNAME": "lo"}
+
+
+def test_collectives_over_nodes_are_asked_for_and_need_pytorch_and_a_starter(
+    node: MakeNode,
+) -> None:
+    there = with_gpus(node(), 4)
+    assert over_nodes(there) == NO_MPI
+    assert over_nodes(replace(there, tools=(), mpis=(MPI,))) == NO_TORCH
+    unasked = MeasurementRequest(nodes=2)
+    assert probe("collectives").cases(replace(there, mpis=(MPI,)), unasked) == ()
 
 
 @pytest.mark.parametrize(

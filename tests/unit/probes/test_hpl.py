@@ -21,6 +21,7 @@ from flowos.model import (
     Tool,
     Unmeasured,
 )
+from flowos.probes import pool_words
 from flowos.probes._cores import NO_COMPILER
 from flowos.probes._hpl_answer import hpl_input
 from flowos.probes._ranks import process_grid
@@ -225,3 +226,9 @@ def test_sizes_without_time_or_memory_are_told() -> None:
     ((case, why),) = PROBE.left_out((measured(1000), measured(1000, "time")))
     assert case.label == "hpl cores=2 solver=numpy n=2000, 4000"
     assert "longer than the 3 s that a solver has, or more memory than is free" in why.reason
+    assert why.remedy == "flowos measure --full --only flops,hpl"
+
+
+def test_the_remedy_measures_on_the_nodes_that_were_measured() -> None:
+    ((_, why),) = PROBE.left_out((measured(1000),), pool_words("my hpc", 1))
+    assert why.remedy == "flowos measure --full --only flops,hpl --pool 'my hpc' --nodes 1"

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import get_args
@@ -12,13 +13,14 @@ from flowos.model import (
     Exited,
     Facts,
     LogicalCpu,
-    Measurement,
     MeasurementRequest,
     Mpi,
     Outcome,
+    Sample,
     Trust,
     Unmeasured,
 )
+from flowos.plan import NOISE_THRESHOLDS, summarize
 from flowos.probes.mpi import MpiPairs
 from tests.unit.probes.conftest import H200
 
@@ -174,37 +176,77 @@ def test_with_full_effort_each_mpi_is_compiled_by_each_compiler() -> None:
         for name in ("gcc-12", "clang-16")
     ]
     assert len({build.key for build in builds if build}) == 4
+    assert PROBE.rounds(cases(facts, full)) == 4, "as verdicts need"
+    assert PROBE.rounds(cases(facts)) == 1
     alone = replace(facts, compilers=(gcc,))
     assert not [case for case in cases(alone, full) if case.level("compiler")]
     assert not [case for case in cases(facts) if case.level("compiler")]
 
 
-def test_the_best_pair_is_said_with_what_the_others_lose() -> None:
-    def one(metric: str, value: float, compiler: str = "", size: str = "8") -> Measurement:
-        case = Case("mpi", (("mpi", "mpich"), ("bytes", size)))
-        return Measurement(
-            case=case.at(compiler=compiler) if compiler else case,
-            metric=metric,
-            unit="second",
-            count=1,
-            median=value,
-            low=value,
-            high=value,
-            best=value,
-        )
+LATENCY, BANDWIDTH = ("latency", "8", "second"), ("bandwidth", "1048576", "byte/s")
 
-    times = (one("latency", 2e-7), one("latency", 1e-7, "gcc"), one("latency", 1e-9, size="1"))
-    rates = (
-        one("bandwidth", 8e9, size="1048576"),
-        one("bandwidth", 6e9, "gcc", "1048576"),
-        replace(one("bandwidth", 9e9, "clang", "1048576"), trust=Trust(marks=("busy",))),
+
+def turns(
+    key: tuple[str, str, str], value: float, compiler: str = "", rounds: int = 5
+) -> list[Sample]:
+    """Two in each round, in which all cases are slowed down alike."""
+    metric, size, unit = key
+    case = Case("mpi", (("mpi", "mpich"), *((("compiler", compiler),) * bool(compiler))))
+    return [
+        Sample(
+            run="r",
+            case=case.at(bytes=size),
+            round=number,
+            metric=metric,
+            unit=unit,
+            values=(value * (1 + 0.1 * number + 0.001 * turn),),
+        )
+        for number in range(rounds)
+        for turn in range(2)
+    ]
+
+
+def said(samples: Sequence[Sample], marked: str = "none") -> tuple[str, ...]:
+    """marked: the compiler whose numbers are."""
+    found = [
+        replace(m, trust=Trust(marks=("busy",) * (m.case.level("compiler") == marked)))
+        for m in summarize(samples)
+    ]
+    return PROBE.findings_between(found, samples, NOISE_THRESHOLDS)
+
+
+def test_the_best_pair_is_said_with_a_verdict_on_each_other() -> None:
+    times = [
+        *turns(LATENCY, 2e-7),
+        *turns(LATENCY, 1e-7, "gcc"),
+        *turns(("latency", "1", "second"), 1e-9),
+    ]
+    rates = [
+        *turns(BANDWIDTH, 8e9),
+        *turns(BANDWIDTH, 8.01e9, "gcc"),
+        *turns(BANDWIDTH, 6e9, "clang"),
+    ]
+    assert said([*times, *rates], "clang") == (
+        "best latency of 8 bytes: 0.12 us by mpich and gcc; the others are so many times as good:"
+        " mpich 0.50 (0.50 to 0.50), slower",
+        "best bandwidth of 1048576 bytes: 9.62 GB/s by mpich and gcc; the others are so many times"
+        " as good: mpich 1.00 (1.00 to 1.00), equal in the median; mpich and clang 0.75 (0.75 to"
+        " 0.75), slower [marked]",
     )
-    assert PROBE.findings((*times, *rates)) == (
-        "best latency of 8 bytes: 0.1 us by mpich and gcc; the others' is of that: mpich 2.00",
-        "best bandwidth of 1048576 bytes: 8 GB/s by mpich; the others' is of that: mpich and gcc"
-        " 0.75",
+    assert said(turns(LATENCY, 2e-7)) == ()
+    assert said([]) == ()
+
+
+def test_a_pair_that_is_not_decided_is_said_so_with_what_decides() -> None:
+    once = [*turns(LATENCY, 1.1e-7, rounds=1), *turns(LATENCY, 1e-7, "gcc", rounds=1)]
+    assert said(once, "gcc") == (
+        "best latency of 8 bytes: 0.1 us by mpich and gcc [marked]; the others are so many"
+        " times as good: mpich 0.91, inconclusive (both ran in 1 of the 4 whole rounds needed);"
+        " more rounds decide: --minutes",
     )
-    assert PROBE.findings(times[:1]) == ()
+    apart = [*turns(LATENCY, 1e-7, rounds=1), *turns(LATENCY, 2e-7, "gcc", rounds=4)[6:]]
+    (line,) = said(apart)
+    assert "good: mpich and gcc, inconclusive (" in line
 
 
 def test_between_environments_two_ranks_are_compared_alone() -> None:

@@ -7,6 +7,7 @@ from pathlib import PurePath
 import pytest
 
 from flowos.model import Case, Exited, Facts, Killed, Measurement, Outcome, Reading, Sample, Tool
+from flowos.plan import NOISE_THRESHOLDS
 from flowos.probes import Probe
 from flowos.probes._suspicious import crowded
 from flowos.probes._tables import PROBES
@@ -18,6 +19,7 @@ from flowos.probes.startup import Startup
 @pytest.mark.parametrize("probe", PROBES, ids=lambda p: p.name)
 def test_without_numbers_there_is_nothing_to_say(probe: Probe) -> None:
     assert probe.findings(()) == ()
+    assert probe.findings_between((), (), NOISE_THRESHOLDS) == ()
     assert probe.left_out(()) == ()
     assert probe.checked(()) == ()
     assert probe.differences("bare", ()) == ()

@@ -84,6 +84,7 @@ def test_each_gpu_has_its_own_and_the_host_of_pytorch_is_the_processors() -> Non
             measured("gpu_stream", "bandwidth", "byte/s", 3.1e12, kernel="copy", device=device),
             measured("gpu_gemm", "flops", "flop/s", 5e13, device=device, type="f64", n="4096"),
             measured("gpu_gemm", "flops_per_joule", "flop/J", 1e9, device=device, type="f64"),
+            measured("nbody", "power", "W", 600.0, device=device, type="f64"),
         )
         for device in ("0", "1", "cpu")
     ]
@@ -91,6 +92,12 @@ def test_each_gpu_has_its_own_and_the_host_of_pytorch_is_the_processors() -> Non
     assert [each.device for each in found] == ["0", "1", ""]
     assert {k.label for k in found[0].kernels} == {"STREAM triad", "GEMM by PyTorch f64"}
     assert found[0].memory.rate == 3.1e12
+
+
+def test_a_power_is_no_point() -> None:
+    probe = probe_named("gpu_stream")
+    assert probe
+    assert probe.intensity(measured("gpu_stream", "power", "W", 1.0, kernel="triad")) is None
 
 
 @pytest.mark.parametrize(

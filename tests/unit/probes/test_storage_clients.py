@@ -232,8 +232,10 @@ MPI = Mpi(
 )
 
 
-def between(probe: Probe, facts: Facts, effort: Effort = "quick") -> tuple[Case, ...]:
-    found = probe.cases(facts, MeasurementRequest(effort=effort, nodes=2))
+def between(
+    probe: Probe, facts: Facts, effort: Effort = "quick", nodes: int = 2
+) -> tuple[Case, ...]:
+    found = probe.cases(facts, MeasurementRequest(effort=effort, nodes=nodes))
     assert not isinstance(found, Unmeasured), found
     return found
 
@@ -254,17 +256,40 @@ def test_between_nodes_clients_are_ranks_of_the_first_mpi(probe: Probe) -> None:
 def test_two_processes_of_each_node_take_what_the_other_node_made(
     allowed: tuple[int, ...], each: int
 ) -> None:
-    (case,) = between(METADATA, replace(NODE, mpis=(MPI,), allowed=allowed))
+    alone, case = between(METADATA, replace(NODE, mpis=(MPI,), allowed=allowed))
     assert METADATA.program(case).ranks == 2 * each
     assert options(METADATA, case)["--processes"] == str(2 * each)
     assert options(METADATA, case)["--stride"] == str(each)
+    assert METADATA.program(alone).ranks == each
+    assert options(METADATA, alone)["--stride"] == "1"
 
 
-def test_a_client_of_each_node_moves_data() -> None:
-    found = between(PARALLEL_IO, replace(NODE, mpis=(MPI,)), "normal")
-    assert [(c.level("clients"), c.level("files")) for c in found] == [
-        ("2", "own"),
-        ("2", "shared"),
-    ]
-    assert [PARALLEL_IO.program(case).ranks for case in found] == [2, 2]
+def test_processes_are_spread_over_1_2_4_and_all_nodes() -> None:
+    found = between(METADATA, replace(NODE, mpis=(MPI,)), nodes=6)
+    programs = [METADATA.program(case) for case in found]
+    assert [(p.nodes, p.ranks) for p in programs] == [(1, 2), (2, 4), (4, 8), (6, 12)]
+    assert [case.level("nodes") for case in found] == ["1", "2", "4", "6"]
+    assert "--nodes" not in programs[0].argv
+    (here,) = cases(METADATA, effort="quick")
+    assert (here.level("nodes"), METADATA.program(here).nodes) == ("", None)
+
+
+def test_environments_are_compared_on_all_nodes_alone() -> None:
+    request = MeasurementRequest(effort="quick", nodes=4)
+    found = METADATA.compared(replace(NODE, mpis=(MPI,)), request)
+    assert not isinstance(found, Unmeasured)
+    assert [each.shown.level("nodes") for each in found] == ["4"]
+
+
+def test_a_client_of_each_of_1_2_4_and_all_nodes_moves_data() -> None:
+    found = between(PARALLEL_IO, replace(NODE, mpis=(MPI,)), "normal", nodes=6)
+    own, shared = ([c for c in found if c.level("files") == kind] for kind in ("own", "shared"))
+    assert [case.level("clients") for case in own] == ["1", "2", "4", "6"]
+    assert [case.level("clients") for case in shared] == ["2", "4", "6"]
+    assert [PARALLEL_IO.program(case).ranks for case in own] == [1, 2, 4, 6]
     assert {options(PARALLEL_IO, case)["--stride"] for case in found} == {"1"}
+
+
+def test_a_client_of_each_node_moves_as_much_as_fewer_do() -> None:
+    found = between(PARALLEL_IO, replace(NODE, mpis=(MPI,)), nodes=6)
+    assert {options(PARALLEL_IO, case)["--bytes"] for case in found} == {str(64 << 20)}

@@ -91,7 +91,7 @@ def test_what_has_no_room_is_refused_with_a_remedy(node: MakeNode) -> None:
     full = replace(with_torch(node(), 1), storage=FileSystemFacts(free_bytes=1 << 20))
     why = asked(full)
     assert isinstance(why, Unmeasured)
-    assert why.reason == "/tmp has 1 MiB free; 22 are needed"
+    assert why.reason == "/tmp has 1 MiB free; 23 are needed"
     assert "--scratch" in why.remedy
     roomy = replace(full, storage=FileSystemFacts(free_bytes=1 << 30))
     assert case_of(roomy).level("device") == "cuda"

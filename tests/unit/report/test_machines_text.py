@@ -1,7 +1,9 @@
 """Slow machines and changes over time in the terminal."""
 
+import pytest
+
 from flowos.model import Case, UnjudgedNumber
-from flowos.plan import NumberChange, NumberHistory, SlowMachine, SlowMachines
+from flowos.plan import NumberChange, NumberHistory, SlowLimit, SlowMachine, SlowMachines
 from flowos.report import changes_text, slow_text
 
 CASE = Case("stream", (("threads", "2"),))
@@ -44,6 +46,31 @@ def test_where_none_is_slow_it_says_so_and_what_counted_as_a_machine() -> None:
     first, second, _ = slow_text(found, 0.05).splitlines()
     assert first == "3 runs, 1 number of each; none is slow"
     assert "each counts as one of its own" in second
+
+
+@pytest.mark.parametrize(
+    ("ratios", "said"),
+    [
+        ((0.9, 0.9), "A slow one is found from x0.900 of the others on (stream: threads 2: m0)."),
+        (
+            (0.8, 0.9123, 0.85),
+            "A slow one is found from x0.912 of the others on (stream: threads 2: m1); in the"
+            " number with the most scatter from x0.800 of the others on (stream: threads 2: m0).",
+        ),
+        (
+            (0.9, 0.0),
+            "A slow one is found from x0.900 of the others on (stream: threads 2: m0); in the"
+            " number with the most scatter in no case (stream: threads 2: m1). More machines, more"
+            " runs of each, or fewer numbers (--only) find more.",
+        ),
+    ],
+)
+def test_from_where_on_one_would_have_been_found_is_said(
+    ratios: tuple[float, ...], said: str
+) -> None:
+    limits = tuple(SlowLimit(case=CASE, metric=f"m{n}", ratio=r) for n, r in enumerate(ratios))
+    found = SlowMachines(machines=("a", "b", "c"), numbers=3, slow=(), limits=limits)
+    assert " ".join(slow_text(found, 0.05).split()).endswith(f"at most. {said}")
 
 
 def test_numbers_that_are_not_judged_are_named() -> None:

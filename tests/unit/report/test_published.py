@@ -58,6 +58,24 @@ def test_a_number_is_set_against_what_its_figure_shows(suite: str, number: Publi
         assert number.metric in (part.metrics or (number.metric,))
 
 
+def test_numbers_of_trainings_name_what_of_ours_they_are_of() -> None:
+    """What takes seconds for all files is of another amount of data than ours."""
+    figures = ("table 3", "table 4", "table A.1", "table A.2", "table A.3")
+    ours = [n for n in PAPERS["reads"].numbers if n.figure in figures]
+    assert {n.probe for n in ours} == {"training"}
+    assert {n.data for n in ours if "epoch" in n.what or "files copied" in n.what} == {
+        "1,261,197 files",
+        "an epoch of 1,261,197 files",
+        "10 epochs of 1,261,197 files",
+    }
+    assert not any(n.data for n in ours if "iteration" in n.what or "reads" in n.what)
+    over = {n.machine: dict(n.levels).get("nodes", "") for n in ours if n.figure != "table 4"}
+    assert over == {
+        "Cygnus, 1 node": "",
+        **{f"Cygnus, {nodes} nodes": str(nodes) for nodes in (2, 4, 8, 16)},
+    }
+
+
 def test_shares_of_nominal_values_are_those_that_the_paper_prints() -> None:
     """92.3, 90.4, 95.2 and 84.8 % on a GPU, 78.6 and 82.1 % on a socket; 93.3, 70.2 and 44.9 %."""
     shares = [

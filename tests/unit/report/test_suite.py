@@ -294,6 +294,9 @@ def test_a_number_of_a_gpu_is_not_set_against_one_of_processors(small: Report) -
     figure = SuiteFigure(figure=FIGURE, reports=(of_step(replace(small, measurements=rows)),))
     (row,) = number_rows(suite_of(figure), figure)
     assert row.ours is None
+    reason, said = row_of(TRIAD, reports=figure.reports)
+    assert reason == "ours was measured on processors, the paper's on GPUs"
+    assert said == f"not set against ours: {reason}"
 
 
 def test_a_figure_of_which_some_cases_were_measured_says_so_everywhere(small: Report) -> None:

@@ -19,7 +19,7 @@ from flowos.drivers._allocators import (
     read_amount,
     read_clock,
 )
-from flowos.model import Argv, Ask, NodeInfo, Pool, SliceRefused
+from flowos.model import Argv, Ask, NodeInfo, Pool, SliceRefused, counted
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -336,9 +336,11 @@ def refusal(pool: Pool, ask: Ask, queue: SgeQueue, parallel: SgeParallel) -> str
     if not parallel.tight and ask.nodes > 1:
         return f"{_named(parallel)} lets nothing start on further nodes (control_slaves FALSE)"
     if (ask.cores or 0) > cores:
-        return f"{ask.cores} cores asked for, {_named(parallel)} has {cores} of each node"
+        asked = counted(ask.cores or 0, "core")
+        return f"{asked} asked for, {_named(parallel)} has {cores} of each node"
     if ask.nodes * cores > parallel.slots:
-        return f"{ask.nodes} nodes asked for, {_named(parallel)} has {parallel.slots} slots"
+        asked = counted(ask.nodes, "node")
+        return f"{asked} asked for, {_named(parallel)} has {counted(parallel.slots, 'slot')}"
     if ask.seconds is not None and ask.seconds > queue.max_seconds:
         most = f"{queue.max_seconds:g} s at most"
         return f"{ask.seconds:g} s asked for, queue {queue.name!r} gives {most}"

@@ -29,7 +29,7 @@ from flowos.drivers._slurm_values import (
     read_seconds,
     write_seconds,
 )
-from flowos.model import Argv, Ask, NodeInfo, Pool
+from flowos.model import Argv, Ask, NodeInfo, Pool, counted
 
 _JOBS = "%A|%T|%N|%L|%M|%r"
 _NODES = "%N|%T|%c|%m|%G|%E"
@@ -321,7 +321,7 @@ def refusal(ask: Ask, partition: SlurmPartition) -> str:
     """Why it can never give this, or "": Slurm itself would let the job wait for ever."""
     most = int(min(partition.nodes, partition.max_nodes))
     if ask.nodes > most:
-        return f"{ask.nodes} nodes asked for, partition {partition.name!r} gives {most}"
+        return f"{counted(ask.nodes, 'node')} asked for, partition {partition.name!r} gives {most}"
     if ask.seconds is not None and ask.seconds > partition.max_seconds:
         max_seconds = f"{partition.max_seconds:g} s at most"
         return f"{ask.seconds:g} s asked for, partition {partition.name!r} gives {max_seconds}"
@@ -336,7 +336,8 @@ def refusal_of_job(ask: Ask, id: str, jobs: tuple[Job, ...]) -> str:
     if job.phase != "running":
         return f"the job of SLURM_JOB_ID={id} does not run, but is {job.state}"
     if ask.nodes > len(job.nodes):
-        return f"{ask.nodes} nodes asked for, job {id} around this program has {len(job.nodes)}"
+        asked = counted(ask.nodes, "node")
+        return f"{asked} asked for, job {id} around this program has {len(job.nodes)}"
     if ask.seconds is not None and job.left_seconds is not None and ask.seconds > job.left_seconds:
         left = f"ends in {job.left_seconds:g} s"
         return f"{ask.seconds:g} s asked for, job {id} around this program {left}"

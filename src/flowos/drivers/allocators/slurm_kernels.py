@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from flowos._dataclasses import dataclass
 from flowos.drivers._allocators import nearest
 from flowos.drivers._slurm_values import read_hosts
-from flowos.model import Argv, Ask, Pool
+from flowos.model import Argv, Ask, Pool, counted
 
 PLUGIN = "node_features/helpers"
 _OPERATORS = "[]()|*"
@@ -89,7 +89,7 @@ def refusal_of_kernel(pool: Pool, ask: Ask, nodes: Mapping[str, NodeFeatures], b
         return f"no node has a kernel {kernel!r}; {known}"
     if len(have) < ask.nodes:
         which = f"{len(have)} of {len(nodes)} have it: {', '.join(have)}"
-        return f"{ask.nodes} nodes with kernel {kernel!r} asked for, {which}"
+        return f"{counted(ask.nodes, 'node')} with kernel {kernel!r} asked for, {which}"
     return ""
 
 

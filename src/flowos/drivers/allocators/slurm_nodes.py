@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from flowos.drivers._allocators import KeptNode, read_amount
 from flowos.drivers._slurm_values import MAX_NODES, read_gres, read_hosts, read_pairs
-from flowos.model import Argv, Ask, DeviceNumbers, NodeInfo
+from flowos.model import Argv, Ask, DeviceNumbers, NodeInfo, counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ def addresses_words(nodes: Sequence[str]) -> Argv:
     return ("scontrol", "show", "node", "--oneliner", ",".join(nodes))
 
 
-def job_words(job: str) -> Argv:
+def job_nodes_words(job: str) -> Argv:
     """What a job has of each of its nodes."""
     return ("scontrol", "show", "job", "--details", "--oneliner", job)
 
@@ -125,7 +125,8 @@ def refusal_of_topology(ask: Ask, nodes: Sequence[str], switches: Mapping[str, s
     (largest, most), *_ = sizes.most_common(1) or [("none", 0)]
     if ask.nodes <= most:
         return ""
-    return f"topology='switch': {ask.nodes} nodes asked for, the largest, {largest}, has {most}"
+    asked = f"{counted(ask.nodes, 'node')} asked for"
+    return f"topology='switch': {asked}, the largest, {largest}, has {most}"
 
 
 def has_devices(text: str) -> bool:
@@ -135,7 +136,7 @@ def has_devices(text: str) -> bool:
 
 
 def read_job_devices(text: str) -> dict[str, DeviceNumbers]:
-    """Of `job_words`: which devices of each node are the job's, but GPUs.
+    """Of `job_nodes_words`: which devices of each node are the job's, but GPUs.
 
     Those that have no number in the node's gres.conf, as it names no file, are numbered from 0.
     """
@@ -160,7 +161,7 @@ def _device_numbers(idx: str | None, count: str | None, first: int) -> tuple[int
 
 
 def read_job_memory(text: str) -> dict[str, int]:
-    """Of `job_words`: how many bytes of each node's memory are the job's, where it was given some.
+    """Of `job_nodes_words`: how many bytes of each node's memory are the job's, if some are.
 
     No variable of a step says so.
     """

@@ -1,6 +1,7 @@
 """What the OpenCL platforms of a node list, as `clinfo --raw` says it."""
 
 import re
+from collections import Counter
 
 from flowos.drivers._devices import (
     AsItIs,
@@ -15,29 +16,27 @@ from flowos.drivers._devices import (
 from flowos.model import DeviceKind, NodeDevice
 
 _LOOK = ToolStep(("clinfo", "--raw"))
-_NAME = re.compile(r"^\[(\S+)/(\d+)\]\s+CL_DEVICE_NAME\s+(\S.*?)\s*$", re.MULTILINE)
+_NAME = re.compile(r"^\[(\S+)/\d+\]\s+CL_DEVICE_NAME\s+(\S.*?)\s*$", re.MULTILINE)
 _REMEDY = "install clinfo (Debian: apt-get install clinfo pocl-opencl-icd)"
 
 
 class OpenCl(AsItIs):
-    """at: [PLATFORM/NUMBER], the platform by its suffix for extensions."""
+    """at: PLATFORM/NUMBER, the platform by its suffix for extensions. Platforms of one suffix, such
+    as two builds of pocl, are numbered through."""
 
     name = "opencl"
     kind: DeviceKind = "opencl"
     looks: tuple[DeviceStep, ...] = (_LOOK,)
 
     def find(self, facts: DeviceFacts) -> tuple[NodeDevice, ...]:
-        return tuple(
-            NodeDevice(
-                name=f"opencl-{platform.lower()}-{number}",
-                kind="opencl",
-                driver=self.name,
-                at=f"{platform}/{number}",
-                about=about,
-            )
-            for answer in facts.answers
-            for platform, number, about in _NAME.findall(answer.text)
-        )
+        counts: Counter[str] = Counter()
+        found: list[NodeDevice] = []
+        for platform, about in _NAME.findall("\n".join(each.text for each in facts.answers)):
+            at = f"{platform}/{counts[platform.lower()]}"
+            name = f"opencl-{at.replace('/', '-').lower()}"
+            counts[platform.lower()] += 1
+            found.append(NodeDevice(name=name, kind="opencl", driver=self.name, at=at, about=about))
+        return tuple(found)
 
     def acquire(self, device: NodeDevice) -> DeviceWork:
         def read(answers: StepAnswers) -> NodeDevice:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from flowos.drivers.hdl.module_face import ModulePorts
 from flowos.drivers.hdl.sources import named_in, no_top, with_paths
 from flowos.drivers.hdl.tops import BOARD
-from flowos.model import Argv, HdlDesign, WiringError, brief_repr, counted
+from flowos.model import Argv, HdlDesign, WiringError, alternatives, brief_repr
 
 PACKAGES = {"yosys": "yosys", "nextpnr-ice40": "nextpnr-ice40", "icepack": "fpga-icestorm"}
 """Each program, and Debian's package of it."""
@@ -58,7 +58,7 @@ def check_board(where: str, name: object, baud: object) -> None:
     if name is None:
         return
     if name not in BOARDS:
-        raise WiringError(f"{where}: board={brief_repr(name)}; there is {counted([*BOARDS])}")
+        raise WiringError(f"{where}: board={brief_repr(name)}; there is {alternatives([*BOARDS])}")
     try:
         divisor(BOARDS[name], baud)
     except ValueError as error:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from flowos.model import HdlDesign, HdlStream, NoRetry, counted
+from flowos.model import HdlDesign, HdlStream, NoRetry, alternatives
 
 __flowos_frames__ = True
 Direction = Literal["input", "output", "inout"]
@@ -37,7 +37,7 @@ def face_of(ports: ModulePorts, design: HdlDesign) -> Face:
     reset = next((name for name in _RESETS if name in inputs), "")
     where = f"module {design.top}"
     if not clock:
-        raise FaceMismatch(f"{where} has no clock: an input {counted(_CLOCKS)}")
+        raise FaceMismatch(f"{where} has no clock: an input {alternatives(_CLOCKS)}")
     for name in (clock, *((reset,) if reset else ())):
         if ports[name][1] != 1:
             raise FaceMismatch(f"{where}: {name} has {ports[name][1]} bits")

@@ -9,7 +9,13 @@ from flowos.engine._ask import ToolAnswer, ask, which
 from flowos.engine._processor import processor_lines
 from flowos.engine.bodies._kept import CompileFailed, Made, kept_file
 from flowos.engine.bodies._source import flag_files, is_file
-from flowos.model import EngineMissing, SourceCode, first_error, headers_of
+from flowos.model import (
+    EngineMissing,
+    NativeEntry,
+    SourceCode,
+    first_error,
+    headers_of,
+)
 
 __flowos_frames__ = True
 _SECONDS = 600.0
@@ -32,8 +38,36 @@ def library_of(code: SourceCode) -> Path:
     Raises CompileFailed if the compiler refuses it, and EngineMissing if there is no compiler.
     """
     compiler = compiler_words(code.language)
-    words = (code.content, code.suffix, *code.flags, *compiler)
-    return kept_file(words, lambda made: compiled(code, compiler[0], made))
+    return kept_file(_words(code, compiler), lambda made: compiled(code, compiler[0], made))
+
+
+def kept_type(code: SourceCode, entry: str, library: Path) -> str:
+    """Of this function in the source, as the compiler says it; "" if it does not.
+
+    library: of this source, whose name says what it was made of. Raises as `library_of` does.
+    """
+    compiler = compiler_words(code.language)
+
+    def make(made: Path) -> Made:
+        said = made / "body.type"
+        said.write_text(_said_type(code, entry, compiler[0], made), encoding="utf-8")
+        return said, ()
+
+    words = ("type", entry, library.name, *_words(code, compiler))
+    return kept_file(words, make).read_text(encoding="utf-8")
+
+
+def _words(code: SourceCode, compiler: Sequence[str]) -> tuple[str, ...]:
+    return code.content, code.suffix, *code.flags, *compiler
+
+
+def _said_type(code: SourceCode, entry: str, compiler: str, made: Path) -> str:
+    """A run of its own: what a compiler thinks of the question is none of the person's matter."""
+    file = made / f"body{code.suffix}"
+    function = NativeEntry(entry, code.language)
+    file.write_text(f"{code.content}{function.probe}", encoding="utf-8")
+    answer = _answer(code.type_command(compiler, str(file), str(made)), None)
+    return function.type_in(f"{os.fsdecode(answer.stdout)}\n{answer.says}")
 
 
 def compiler_words(language: str) -> tuple[str, str, str]:
@@ -51,6 +85,11 @@ def compiler_words(language: str) -> tuple[str, str, str]:
             f"{variable}"
         )
     return found, program_facts(found), processor_lines()
+
+
+def compiler_path(language: str) -> str:
+    """Raises EngineMissing if there is none."""
+    return compiler_words(language)[0]
 
 
 def program_facts(path: str) -> str:

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 from flowos.engine.bodies._call_sizes import names_of_sizes
@@ -22,6 +23,7 @@ from flowos.model import (
 )
 
 _Size = int | str
+_MOST_THREADS, _MOST_THIRD = 1024, 64
 
 
 def cuda(  # noqa: PLR0913 - options of a task, all by keyword
@@ -81,6 +83,16 @@ def _check_arch(where: str, arch: object) -> None:
         raise WiringError(f"{where}: arch={brief_repr(arch)}; expected one such as 'sm_90'")
 
 
+def _block(where: str, block: object, axes: int) -> tuple[int, ...]:
+    """Raises WiringError for more threads than CUDA has in a block of any kernel."""
+    threads = group_sizes(where, "block", block, axes)
+    if prod(threads) > _MOST_THREADS:
+        raise WiringError(f"{where}: block={block}; a block has {_MOST_THREADS} threads at most")
+    if threads[2:] > (_MOST_THIRD,):
+        raise WiringError(f"{where}: block={block}; its third axis is {_MOST_THIRD} at most")
+    return threads
+
+
 def _blocks(
     where: str, grid: object, size: object, block: object, extents: Sequence[str]
 ) -> tuple[tuple[WorkSize, ...], tuple[int, ...]]:
@@ -89,8 +101,8 @@ def _blocks(
         raise WiringError(f"{where}: give grid=, the blocks of each axis, or size=, the threads")
     if size is None:
         blocks = work_sizes(where, "grid", grid, extents)
-        return blocks, group_sizes(where, "block", block, len(blocks))
+        return blocks, _block(where, block, len(blocks))
     threads = work_sizes(where, "size", size, extents)
-    groups = group_sizes(where, "block", block, len(threads))
+    groups = _block(where, block, len(threads))
     pairs = zip(threads, groups, strict=True)
     return tuple(WorkSize(t.extent, (*t.factors, ("/", g))) for t, g in pairs), groups

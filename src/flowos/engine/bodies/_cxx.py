@@ -12,8 +12,8 @@ from flowos.model import (
     Needs,
     Task,
     WiringError,
+    alternatives,
     brief_repr,
-    counted,
     native_ports,
 )
 
@@ -65,7 +65,7 @@ def cxx(  # noqa: PLR0913 - options of a task, all by keyword
     check_callable(where, len(ports.inputs) + len(ports.lengths) + len(ports.outputs))
     if language not in (None, *_LANGUAGES):
         raise WiringError(
-            f"{where}: language={brief_repr(language)}; expected {counted(_LANGUAGES)}"
+            f"{where}: language={brief_repr(language)}; expected {alternatives(_LANGUAGES)}"
         )
     code = source_code(where, source, language, flags)
     body = NativeFunction(code, entry, ports)

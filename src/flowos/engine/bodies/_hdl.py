@@ -23,8 +23,8 @@ from flowos.model import (
     Needs,
     Task,
     WiringError,
+    alternatives,
     brief_repr,
-    counted,
     native_ports,
     quoted_words,
     streams_of,
@@ -94,7 +94,7 @@ def hdl(  # noqa: PLR0913 - options of a task, all by keyword
 def _check(where: str, top: object, limit_cycles: object, board: object, baud: object) -> None:
     if not isinstance(top, str) or not top.isidentifier():
         raise WiringError(f"{where}: top={brief_repr(top)}; expected the name of a module")
-    in_range = isinstance(limit_cycles, int) and 0 < limit_cycles < 2**63
+    in_range = type(limit_cycles) is int and 0 < limit_cycles < 2**63
     if limit_cycles is not None and not in_range:
         raise WiringError(
             f"{where}: limit_cycles={brief_repr(limit_cycles)}; expected a number above 0, "
@@ -149,7 +149,7 @@ def _body(
     """on: the port and the bitstream of a board."""
     port, file = on
     if link not in _LINKS:
-        raise WiringError(f"{where}: link={brief_repr(link)}; there is {counted(_LINKS)}")
+        raise WiringError(f"{where}: link={brief_repr(link)}; there is {alternatives(_LINKS)}")
     if link == "sim":
         _refuse(
             where, port=(port, "link='uart', 'ftdi' or 'xdma'"), bitstream=(file, "link='uart'")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from flowos._native import native_call
-from flowos.engine.bodies._compile import library_of
+from flowos.engine.bodies._compile import kept_type, library_of
 from flowos.engine.bodies._kept import CompileFailed
 from flowos.engine.bodies._prepared import BodyError, PreparedBody
 from flowos.model import (
@@ -15,11 +15,12 @@ from flowos.model import (
     AxisRef,
     EngineMissing,
     Floating,
+    NativeEntry,
     NativePorts,
     PortIncompatible,
     PortSpec,
     SourceCode,
-    counted,
+    alternatives,
     dtype_of,
     misses_c_abi,
     shape_of,
@@ -45,7 +46,11 @@ class NativeFunction(PreparedBody):
         return NativeFunction, (self.code, self.entry, self.ports)
 
     def _prepared(self) -> Callable[..., Any]:
-        address = address_in(library_of(self.code), self.entry, self.code.name)
+        library = library_of(self.code)
+        address = address_in(library, self.entry, self.code.name)
+        has = kept_type(self.code, self.entry, library)
+        if why := NativeEntry(self.entry, self.code.language).misfit(self.ports, has):
+            raise CompileFailed(f"{self.code.name}: {why}")
         return invoker(address, self.ports, self.ports.lengths, self._fail)
 
     def _fail(self, code: int) -> None:
@@ -64,7 +69,7 @@ def invoker(
     Raises EngineMissing if the ABI of this machine is not known.
     """
     if (machine := os.uname().machine) not in _MACHINES:
-        raise EngineMissing(f"functions are called on {counted(_MACHINES)}, this is {machine}")
+        raise EngineMissing(f"functions are called on {alternatives(_MACHINES)}, this is {machine}")
     firsts = {name: _extent(places[0]) for name, places, _ in ports.extents}
 
     def refuse(values: Sequence[object]) -> None:

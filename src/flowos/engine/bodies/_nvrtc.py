@@ -17,6 +17,7 @@ from flowos.model import (
     NativePorts,
     PortSpec,
     SourceCode,
+    alternatives,
     dtype_of,
     first_error,
 )
@@ -118,6 +119,7 @@ def _compiled(nvrtc: Any, code: SourceCode, kernel: str, text: str, arch: str) -
         _checked(nvrtc, nvrtc.nvrtcAddNameExpression(program, name))
         (result,) = nvrtc.nvrtcCompileProgram(program, len(words), words)
         if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            _check_arch(nvrtc, arch)
             raise CompileFailed(_complaint(_log(nvrtc, program) or result.name, code, kernel))
         (lowered,) = _checked(nvrtc, nvrtc.nvrtcGetLoweredName(program, name))
         (size,) = _checked(nvrtc, nvrtc.nvrtcGetCUBINSize(program))
@@ -126,6 +128,15 @@ def _compiled(nvrtc: Any, code: SourceCode, kernel: str, text: str, arch: str) -
         return lowered.decode(), bytes(cubin)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
+
+
+def _check_arch(nvrtc: Any, arch: str) -> None:
+    """Raises CompileFailed if it does not compile for it; its own words leave the value out."""
+    version = ".".join(map(str, _checked(nvrtc, nvrtc.nvrtcVersion())))
+    (numbers,) = _checked(nvrtc, nvrtc.nvrtcGetSupportedArchs())
+    known = [f"sm_{number}" for number in numbers]
+    if arch.rstrip("af") not in known:
+        raise CompileFailed(f"arch={arch!r}: NVRTC {version} compiles for {alternatives(known)}")
 
 
 def _log(nvrtc: Any, program: Any) -> str:

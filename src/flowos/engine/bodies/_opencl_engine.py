@@ -4,6 +4,7 @@ import ctypes
 import os
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePath
@@ -11,7 +12,7 @@ from typing import Any
 
 from flowos._user_folders import HomeFolderError, cache_folder
 from flowos.engine.bodies._kept import CompileFailed
-from flowos.model import EngineMissing, SourceCode, counted, first_error
+from flowos.model import EngineMissing, SourceCode, alternatives, first_error
 
 __flowos_frames__ = True
 _DEVICE = "FLOWOS_OPENCL_DEVICE"
@@ -102,7 +103,7 @@ def _chosen(cl: Any, named: str) -> Any:
     found = _found(cl)
     if named and named not in found:
         why = f"{_DEVICE} names {named}, which is none of this machine"
-        raise EngineMissing(f"{why}: use {counted(list(found))}")
+        raise EngineMissing(f"{why}: use {alternatives(list(found))}")
     gpus = (device for device in found.values() if device.type & cl.device_type.GPU)
     return found[named] if named else next(gpus, next(iter(found.values())))
 
@@ -117,7 +118,9 @@ def _found(cl: Any) -> dict[str, Any]:
 
 
 def _devices(cl: Any) -> Iterator[tuple[str, Any]]:
-    """With the names that `flowos device list` has for them."""
+    """With the names that `flowos device list` has for them: platforms of one suffix, such as two
+    builds of pocl, are numbered through."""
+    counts: Counter[str] = Counter()
     try:
         platforms = cl.get_platforms()
     except cl.Error:
@@ -127,8 +130,10 @@ def _devices(cl: Any) -> Iterator[tuple[str, Any]]:
             devices = platform.get_devices()
         except cl.Error:
             continue
-        for number, device in enumerate(devices):
-            yield f"opencl-{_suffix(platform)}-{number}", device
+        suffix = _suffix(platform)
+        for device in devices:
+            yield f"opencl-{suffix}-{counts[suffix]}", device
+            counts[suffix] += 1
 
 
 def _suffix(platform: Any) -> str:

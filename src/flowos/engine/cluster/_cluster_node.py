@@ -2,7 +2,7 @@
 
 import socket
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Unpack
@@ -19,6 +19,7 @@ from flowos.engine.cluster._shared_folder import made, remove_if_empty
 from flowos.engine.environments._elsewhere import EnvironmentsElsewhere
 from flowos.engine.environments._inside import launch_variables
 from flowos.engine.environments._shared_copies import SharedCopies
+from flowos.engine.launch._orphans import answers_in
 from flowos.engine.launch._prepared import LaunchKeywords, PreparedLaunch, Stdin
 from flowos.engine.launch._run_folders import RunFolders
 from flowos.engine.launch._running import RunningProcess, all_running
@@ -50,6 +51,7 @@ class ClusterNode:
     ) -> None:
         self.allocation, self._daemon, self._hidden = allocation, daemon, hidden
         self._kept, self._nodes = kept, job
+        self._lost_steps: tuple[str, ...] = ()
         base = partial(made, job.base)
         on_launch = partial(job.watch.launched, self)
         elsewhere = Elsewhere(base, len(kept.cpus), starter, on_launch)
@@ -78,6 +80,9 @@ class ClusterNode:
     @property
     def switch(self) -> str:
         return self._kept.switch
+
+    def steps(self) -> tuple[str, ...]:
+        return self._lost_steps or self._nodes.steps(self)
 
     def used(self) -> Usage | None:
         return self.folders.used
@@ -135,6 +140,7 @@ class ClusterNode:
 
     def give_up(self) -> None:
         """It is lost: what was started there is over."""
+        self._lost_steps = self._nodes.steps(self)
         self._nodes.lose(self)
 
     def resources(self) -> Resources:
@@ -161,8 +167,8 @@ class ClusterNode:
         why = f"task {lacks!r} has no port=, and slices load boards of this machine alone"
         return BoardHold(why * bool(lacks), ports=tuple(each.port for each in wanted))
 
-    def facts(self, *, only: Collection[str] | None = None) -> Facts:
-        return self._environments.facts(only)
+    def facts(self) -> Facts:
+        return self._environments.facts()
 
     def gpu_devices(self) -> tuple[str, ...]:
         return self._environments.gpu_devices()
@@ -267,6 +273,15 @@ class JobNodes:
         """It was given back, or is lost."""
         with self._lock:
             self._nodes.pop(name, None)
+
+    def steps(self, node: ClusterNode) -> tuple[str, ...]:
+        """That launches there are, as far as they have said so."""
+        there = (
+            each
+            for each in tuple(all_running)
+            if each.folders is node.folders or node.name in each.launch.nodes
+        )
+        return tuple(step for each in there if (step := answers_in(each.folder).step))
 
     def lose(self, node: ClusterNode) -> None:
         """What runs there is over; ranks on other nodes would wait for it for ever."""

@@ -12,7 +12,7 @@ from flowos.engine.cluster._cluster_node import ClusterNode
 from flowos.engine.cluster._held_job import HeldJob
 from flowos.engine.cluster._shared_folder import base_of, refuse_blind, shown
 from flowos.engine.launch._session import LaunchSession
-from flowos.model import Ask, Lost, NodeInfo, Pool, SliceRefused
+from flowos.model import Ask, Lost, NodeInfo, Pool, SliceRefused, counted
 
 
 class ClusterProvider:
@@ -50,7 +50,9 @@ class ClusterProvider:
         now = self._leases.now(held)
         missing = nodes - len(now.nodes)
         if nodes < 1:
-            raise SliceRefused(f"slice {held.id}: {nodes} nodes asked for; free it instead")
+            raise SliceRefused(
+                f"slice {held.id}: {counted(nodes, 'node')} asked for; free it instead"
+            )
         if missing > 0:
             ask = self._asks[held.id]
             if ask.lease_seconds is not None:

@@ -5,12 +5,14 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from flowos.drivers._allocators import KeptNode
 from flowos.engine.launch._orphans import boot_id
 from flowos.engine.launch._private_dirs import in_spite_of_removals
-from flowos.model import Pool, SliceRefused
+from flowos.engine.launch._run_folders import RunFolders
+from flowos.model import LaunchFailed, Pool, SliceRefused
 
 
 def base_of(pool: Pool) -> Path:
@@ -75,23 +77,27 @@ def remove_if_empty(base: Path) -> None:
 def shown(base: Path) -> Iterator[tuple[Path, str]]:
     """A file in it, and the word that a node reads there if it sees the same folder.
 
-    Raises SliceRefused if it takes no file.
+    It lies where run folders do: if this process is killed, the next one removes it. Raises
+    SliceRefused if it takes no file.
     """
     word = secrets.token_hex(16)
-    proof = base / f".proof-{word[:8]}"
+    folders = RunFolders(partial(made, base))
     try:
-        _write(proof, word)
-        yield proof, word
+        yield _written(folders, word, base), word
     finally:
-        with contextlib.suppress(OSError):
-            proof.unlink()
+        folders.remove()
 
 
-def _write(proof: Path, word: str) -> None:
+def _written(folders: RunFolders, word: str, base: Path) -> Path:
     try:
-        in_spite_of_removals(lambda: (made(proof.parent) / proof.name).write_text(word))
+        proof = folders.make() / "proof"
+        proof.write_text(word)
+    except LaunchFailed as error:
+        why = getattr(error.__cause__, "strerror", None) or error
+        raise SliceRefused(f"shared folder {base.parents[1]}: {why}") from None
     except OSError as error:
-        raise SliceRefused(f"shared folder {proof.parents[2]}: {error.strerror}") from None
+        raise SliceRefused(f"shared folder {base.parents[1]}: {error.strerror}") from None
+    return proof
 
 
 def refuse_blind(pool: Pool, base: Path, word: str, nodes: tuple[KeptNode, ...]) -> None:

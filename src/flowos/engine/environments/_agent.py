@@ -20,6 +20,7 @@ from flowos.engine.environments._devices import gpu_devices
 from flowos.engine.environments._image_there import Unseen, image_there
 from flowos.engine.environments._runtimes import Runtimes
 from flowos.engine.environments._tools import boot_id
+from flowos.engine.launch._same_flowos import unlike
 from flowos.engine.launch._session import LaunchSession
 from flowos.model import (
     Environment,
@@ -43,6 +44,9 @@ def main(question: str) -> None:
     """Answer the question in this file. TERM ends it, and undoes what was made."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     asked = json.loads(Path(question).read_text())
+    if there := unlike(asked.pop("flowos")):
+        _say({"unlike": there})
+        return
     runtimes = Runtimes(LaunchSession())
     with ExitStack() as held:
         held.callback(runtimes.session.folders.remove)
@@ -79,11 +83,11 @@ def _ready(held: ExitStack, runtimes: Runtimes, env: Any, copy: str, scratch: st
 
     asked = from_plain(Environment, env)
     assert asked.image is not None
-    image, notes = image_there(asked.image, copy, scratch)
-    ready, more, undo = image_ready(replace(asked, image=image), image, runtimes)
+    image, notes, verified = image_there(asked.image, copy, scratch)
+    asked = replace(asked, image=image)
+    ready, more, undo, facts = image_ready(asked, image, runtimes, seen=verified)
     held.callback(undo)
     _try_to_enter(ready, runtimes)
-    facts = runtimes.facts(only=(ready.runtime,))
     variants = RUNTIMES[ready.runtime].variants(facts)
     return {
         "stays": True,
@@ -119,8 +123,8 @@ def _devices(*_: object) -> AgentAnswer:
     return {"devices": gpu_devices()}
 
 
-def _facts(_: ExitStack, runtimes: Runtimes, only: list[str] | None) -> AgentAnswer:
-    return {"facts": to_plain(runtimes.facts(only=only))}
+def _facts(_: ExitStack, runtimes: Runtimes) -> AgentAnswer:
+    return {"facts": to_plain(runtimes.facts())}
 
 
 def _mpis(_: ExitStack, runtimes: Runtimes, env: Any, path: str) -> AgentAnswer:

@@ -5,7 +5,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from flowos.engine.launch._prepared import (
     PreparedLaunch,
 )
 from flowos.engine.launch._running import RunningProcess
+from flowos.engine.launch._same_flowos import mend_words, sizes_here, unlike_words
 from flowos.model import (
     BARE,
     Argv,
@@ -41,6 +42,8 @@ from flowos.model import (
 )
 
 _TICK_SECONDS = 0.01
+_LOADED = ("drivers", "drivers/runtimes", "engine/environments", "engine/launch")
+"""Folders of FlowOS from which the agent loads something."""
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from {} import main; main(sys.argv[2])"
 
 
@@ -75,6 +78,7 @@ class _Opened:
     env: Environment
     runtime: Runtime
     notes: tuple[str, ...]
+    facts: Facts
     holder: RunningProcess
     said: list[str]
     users: list[int] = field(default_factory=lambda: [0, 0])
@@ -112,15 +116,15 @@ class EnvironmentsElsewhere:
             if opened is None or opened.holder.done:
                 opened = self._opened[env] = self._open(env)
             opened.users[neighbour] += 1
-        return Ready(opened.env, opened.notes, lambda: self._leave(opened, neighbour))
+        undo = partial(self._leave, opened, neighbour)
+        return Ready(opened.env, opened.notes, undo, opened.facts)
 
     def entering(self, env: Environment) -> Runtime:
         """What enters a ready environment. Raises LaunchFailed if it is not ready (any more)."""
         return self._of(env).runtime
 
-    def facts(self, only: Collection[str] | None) -> Facts:
-        named = None if only is None else list(only)
-        return from_plain(Facts, self._asked("facts", only=named)["facts"])
+    def facts(self) -> Facts:
+        return from_plain(Facts, self._asked("facts")["facts"])
 
     def gpu_devices(self) -> tuple[str, ...]:
         return tuple(self._asked("devices")["devices"])
@@ -211,9 +215,10 @@ class EnvironmentsElsewhere:
         if answer.get("unseen"):
             answer, holder, said = asks(copy=str(self._copied(whole)))
         ready = from_plain(Environment, answer["env"])
-        variants = RUNTIMES[ready.runtime].variants(from_plain(Facts, answer["facts"]))
+        facts = from_plain(Facts, answer["facts"])
+        way = RUNTIMES[ready.runtime].variants(facts)[answer["way"]]
         notes = tuple(f"node {self._node.name}: {note}" for note in answer["notes"])
-        return _Opened(asked, ready, variants[answer["way"]], notes, holder, said)
+        return _Opened(asked, ready, way, notes, facts, holder, said)
 
     def _copied(self, image: Image) -> Path:
         """For a node that does not see it. Raises EnvironmentRefused if it cannot be copied."""
@@ -251,19 +256,27 @@ class EnvironmentsElsewhere:
             captures=(LineCapture(MAX_OUTPUT_BYTES, lines.append), Capture(MAX_OUTPUT_BYTES)),
         )
         question = prepared.folder / "question"
-        question.write_text(json.dumps({"what": what, **more}))
+        question.write_text(json.dumps({"what": what, "flowos": sizes_here(*_LOADED), **more}))
         words = (*prepared.launch.argv, str(question))
         running = replace(prepared, launch=replace(prepared.launch, argv=words)).start()
         try:
             while not lines and not running.done:
                 time.sleep(_TICK_SECONDS)
             answer = json.loads(lines[0]) if lines else {"refused": _why_silent(running)}
-            if refusal := answer.get("refused"):
+            if refusal := _refusal(answer):
                 raise EnvironmentRefused(f"node {self._node.name}: {refusal}")
         except BaseException:
             end(running)
             raise
         return answer, running, lines
+
+
+def _refusal(answer: dict[str, Any]) -> str:
+    if "unlike" not in answer:
+        return str(answer.get("refused", ""))
+    theirs, file = answer["unlike"]
+    there = (theirs, file)
+    return f"it has {unlike_words(there)}: {mend_words(there, sizes_here(*_LOADED))}"
 
 
 def _words() -> Argv:

@@ -26,10 +26,10 @@ from flowos.model import Environment, EnvironmentRefused, Facts, Form, Image
 
 def image_ready(
     env: Environment, requested: Image, runtimes: Runtimes, *, seen: bool = False
-) -> tuple[Environment, tuple[str, ...], Callable[[], None]]:
-    """The environment to launch in, notes for a person, and what undoes it. EnvironmentRefused.
+) -> tuple[Environment, tuple[str, ...], Callable[[], None], Facts]:
+    """What `Ready` is made of. EnvironmentRefused.
 
-    seen: the image is as `image_at` has just given it.
+    seen: the image is as `image_at` has just given it, or was verified.
     """
     with ExitStack() as undo:
         devices = undo.enter_context(devices_of(env, runtimes.session))
@@ -47,7 +47,7 @@ def image_ready(
         ready = devices.given_to(replace(env, image=entered, runtime=name), runtimes)
         ready = _with_places(ready, entered, points if laid else (), runtimes.session, undo)
         _remember(ready.image, requested, runtimes.session, undo)
-        return ready, notes, undo.pop_all().close
+        return ready, notes, undo.pop_all().close, facts
 
 
 def _remember(

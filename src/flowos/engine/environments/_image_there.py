@@ -20,8 +20,8 @@ class Unseen(Exception):  # noqa: N818 - reads as what it is
     """The node does not see the image where it is named."""
 
 
-def image_there(image: Image, copy: str, scratch: str) -> tuple[Image, tuple[str, ...]]:
-    """The image as this node is to enter it, and notes for a person.
+def image_there(image: Image, copy: str, scratch: str) -> tuple[Image, tuple[str, ...], bool]:
+    """The image as this node is to enter it, notes for a person, and whether it was verified.
 
     copy: where it lies besides, or "". scratch: a folder of the node's own storage, or "". Raises
     Unseen if it is not there; EnvironmentRefused if it is another one.
@@ -32,10 +32,10 @@ def image_there(image: Image, copy: str, scratch: str) -> tuple[Image, tuple[str
             raise Unseen
         source = Path(copy)
     if not scratch or image.form == "folder":
-        return replace(image, source=source), ()
+        return replace(image, source=source), (), False
     staged, new = _staged(image, source, Path(scratch))
     note = f"image {image.source} is copied once to {staged}"
-    return replace(image, source=staged), (note,) * new
+    return replace(image, source=staged), (note,) * new, True
 
 
 def _staged(image: Image, source: Path, scratch: Path) -> tuple[Path, bool]:

@@ -45,9 +45,19 @@ def booting(
     if runtime not in BOOTING:
         return env
     boot = env.boot or Boot()
+    _refuse_memory(boot)
     kernel = _chosen(boot.kernel.name)
     kernel = replace(kernel, initrd=_initrd(kernel, session.init_program()))
     return replace(env, boot=replace(boot, kernel=kernel, accelerator=accelerator))
+
+
+def _refuse_memory(boot: Boot) -> None:
+    """QEMU would say it in words of its own, as a guest that died."""
+    has = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if boot.memory_bytes > has:
+        raise EnvironmentRefused(
+            f"mem={boot.memory_bytes >> 20}M: this machine has {has >> 20}M of memory; give less"
+        )
 
 
 def _chosen(name: str) -> LinuxKernel:

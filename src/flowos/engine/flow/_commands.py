@@ -232,7 +232,7 @@ class CommandLane:
             except EnvironmentRefused as error:
                 raise TaskFailed(f"task {step.label!r}: {error}") from error
             outcome = self._waited(step, running)
-        refuse_lost(step.label, nodes, outcome)
+        refuse_lost(step.label, nodes, outcome, running.step)
         _refuse_cut(step.label, captures)
         return outcome
 

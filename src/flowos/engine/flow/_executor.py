@@ -44,7 +44,7 @@ from flowos.engine.flow._runs import (
     raise_error_of,
     run_stages,
 )
-from flowos.model import Cancelled, FlowosError, SliceRefused
+from flowos.model import Cancelled, EnginePlan, FlowosError, SliceRefused
 from flowos.plan import Schedule, Stage, lacking_time
 
 _TICK_SECONDS = 0.002
@@ -105,6 +105,10 @@ class Executor(Completion):
         self._only = None if any(self._retries) or bound else self._lone
         self._inputs = [pick(stage.inputs) for stage in self._stages]
         self._why: Callable[[], FlowosError] = Cancelled
+
+    def stages_of(self, sites: EnginePlan) -> Sequence[Stage]:  # noqa: ARG002 - others look at it
+        """What `run` runs. sites: the engines of tasks with several bodies."""
+        return self.schedule.stages
 
     def run(
         self, values: Sequence[object], first: int = 1, lone: LoneStage | None = None

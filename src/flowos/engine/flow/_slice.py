@@ -29,12 +29,10 @@ from flowos.model import (
     File,
     Flow,
     FlowosError,
-    PlannedTask,
     RunResult,
     SliceFreed,
     ValueRefused,
     brief_repr,
-    engine_of,
 )
 
 if TYPE_CHECKING:
@@ -162,7 +160,8 @@ class Slice(Freed):
     def plan(self, /, *values: object, **named: object) -> EnginePlan:
         """Which engine runs each task for values of these sizes, and what is copied.
 
-        Of tasks with several bodies (`either`) with what they took; others have one.
+        Of tasks with several bodies (`either`) with what they took. The copies are those of `run`;
+        one run of 64, which is measured again, items of a `map` and kept results may differ.
 
         >>> with fo.slice(fo.kernels.sort(fo.flow_input("x", fo.array(fo.int64)))) as s:
         ...     print(s.plan(np.array([3, 1, 2])))
@@ -172,11 +171,9 @@ class Slice(Freed):
         state: chosen
         """
         given = self.flow.bind(values, named)
-        if self._planned is not None:
-            return self._planned(given)
-        calls = [call.task for call in self.flow.calls]
-        tasks = (PlannedTask(task=t.name, engine=engine_of(t.body), seconds=None) for t in calls)
-        return EnginePlan(state="chosen", tasks=tuple(tasks), copies=())
+        from flowos.engine.flow._planned_run import planned_run  # loads what others never need
+
+        return planned_run(self._executor[0], given, self._planned and self._planned(given))
 
     @overload
     def map(

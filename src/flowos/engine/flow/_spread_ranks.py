@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from flowos.engine._ledger import granted, lacking_devices
 from flowos.engine._node import Node
+from flowos.engine.launch._end_reasons import step_words
 from flowos.model import (
     Cancelled,
     DeviceNumbers,
@@ -113,14 +114,14 @@ def gang_nodes(
         yield chosen
 
 
-def refuse_lost(label: str, nodes: Sequence[Node], outcome: Outcome) -> None:
-    """Raises WorkerLost if it ended so because one of its nodes is lost."""
+def refuse_lost(label: str, nodes: Sequence[Node], outcome: Outcome, step: str = "") -> None:
+    """Raises WorkerLost if it ended so because one of its nodes is lost. step: of Slurm."""
     by_itself = isinstance(outcome.end, (Exited, NotStarted)) and len(nodes) == 1
     over_limit = isinstance(outcome.end, Killed) and outcome.end.by == "limit"
     if outcome.ok or by_itself or over_limit:
         return
     for node in nodes:
         if why := node.why_unreachable():
-            lost = WorkerLost(f"task {label!r}: its command is gone{why}")
+            lost = WorkerLost(f"task {label!r}: its command is gone{why}{step_words(step)}")
             lost.node = node.name
             raise lost

@@ -117,17 +117,21 @@ static bool publish(const struct run_folder* folder, const char* what, const cha
 }
 
 void publish_started(const struct run_folder* folder, pid_t init, pid_t command) {
-  char text[256];
+  char text[320];
   struct stat pids = {0};
   struct stat mounts = {0};
   struct utsname node = {0};
   stat("/proc/self/ns/pid", &pids);
   stat("/proc/self/ns/mnt", &mounts);
   uname(&node);
+  const char* job = getenv("SLURM_JOB_ID");
+  const char* step = getenv("SLURM_STEP_ID");
+  bool in_step = job != NULL && step != NULL;
   char* boot = read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", NULL);
-  snprintf(text, sizeof text, "%ld %ld %ld %llu %llu %.36s %s\n", (long)init, (long)command,
-           (long)getsid(0), (unsigned long long)pids.st_ino, (unsigned long long)mounts.st_ino,
-           boot == NULL ? "-" : boot, node.nodename);
+  snprintf(text, sizeof text, "%ld %ld %ld %llu %llu %.36s %s %.20s.%.20s\n", (long)init,
+           (long)command, (long)getsid(0), (unsigned long long)pids.st_ino,
+           (unsigned long long)mounts.st_ino, boot == NULL ? "-" : boot, node.nodename,
+           in_step ? job : "-", in_step ? step : "-");
   free(boot);
   publish(folder, "started", text);
 }

@@ -5,6 +5,7 @@ from pathlib import Path
 from flowos.drivers import Seen
 from flowos.model import End, Exited, Killed, Launch, Lost, Outcome, RuntimeFailed
 
+_NAMED_STEPS = 3
 _FLAGS, _PF_EXITING = 5, 0x4
 """Of /proc/PID/stat the place of the flags after the state; include/linux/sched.h."""
 
@@ -48,6 +49,15 @@ def runs(stat: bytes) -> bool:
     """
     state, *rest = stat.rpartition(b")")[2].split()
     return state not in (b"Z", b"X") and not int(rest[_FLAGS]) & _PF_EXITING
+
+
+def step_words(*steps: str) -> str:
+    """Of what is gone, the steps of Slurm that it was; "" is one that is not known."""
+    known = sorted({step for step in steps if step}, key=lambda step: (len(step), step))
+    if not known:
+        return ""
+    more = f" and {len(known) - _NAMED_STEPS} more" if len(known) > _NAMED_STEPS else ""
+    return f"; step{'s' * (len(known) > 1)} {', '.join(known[:_NAMED_STEPS])}{more}"
 
 
 def how_ended(outcome: Outcome) -> str:

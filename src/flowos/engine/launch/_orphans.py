@@ -15,13 +15,14 @@ _PASSES = 100
 _PASS_SECONDS = 0.005
 _UNMOUNT_SECONDS = 5.0
 _UNUSED_SECONDS = 0.05
+_NO_STEP = b"-.-"
 
 
 class Started:
     """Where a flowos-init says that it runs. `here`: its numbers mean the same to us.
 
     The first pid namespace has the same number on every machine, so its boot counts too.
-    mounts: its mount namespace, if that is not ours too.
+    mounts: its mount namespace, if that is not ours too. step: of Slurm, JOB.STEP; "" elsewhere.
     """
 
     def __init__(self, text: bytes) -> None:
@@ -30,6 +31,7 @@ class Started:
         self.pids = pids
         self.here = pids == pid_namespace() and words[5:6] in ([], [boot_id()])
         self.mounts = frozenset({mounts} - {0, _namespace("self", "mnt")})
+        self.step = words[7].decode() if words[7:] not in ([], [_NO_STEP]) else ""
 
 
 class Answers:
@@ -38,6 +40,11 @@ class Answers:
     def __init__(self) -> None:
         self.statuses: dict[int, bytes] = {}
         self.started: dict[int, Started] = {}
+
+    @property
+    def step(self) -> str:
+        """Of Slurm, that all ranks are of; "" where none has said so."""
+        return next((at.step for at in self.started.values()), "")
 
     def may_go_on(self) -> bool:
         """Whether one that did not tell its end may live still."""

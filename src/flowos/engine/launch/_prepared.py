@@ -21,6 +21,7 @@ from flowos._dataclasses import dataclass
 from flowos.drivers import Launcher, Runtime, launcher_named
 from flowos.engine._ask import announce_start
 from flowos.engine.launch._capture import Capture, Pipes, Spawn
+from flowos.engine.launch._launch_group import group_of_thread
 from flowos.engine.launch._run_folders import make_memory_folder, remove_run_folder
 from flowos.engine.launch._running import RunningProcess, all_running
 from flowos.engine.launch._session import LaunchSession
@@ -90,6 +91,8 @@ class PreparedLaunch:
         )
         if self.session.elsewhere:
             self.session.elsewhere.on_launch()
+        if group := group_of_thread():
+            group.add(running)
         return running
 
     def run(self, *, stdin: Stdin = None) -> Outcome:

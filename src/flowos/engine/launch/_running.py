@@ -43,7 +43,7 @@ class RunningProcess:
     """A started launch. Methods may be called from any thread.
 
     pid: of the outermost process, the guardian of flowos-init for a bare, direct launch.
-    progress: once a relaying command has ended, as `read_progress` has it.
+    progress, step: once it has ended, as `read_progress` has it, and as `Answers`.
     """
 
     pid: int
@@ -85,7 +85,7 @@ class RunningProcess:
         self._alarm = -1
         self._next_look = -1
         self._hung = self._lost = False
-        self.progress = 0, 0
+        self.progress, self.step = (0, 0), ""
         self._hard_at = 0.0
         self._begun, self._ended = threading.Event(), threading.Event()
         self._failure: BaseException | None = None
@@ -308,7 +308,7 @@ class RunningProcess:
         for fd in list(self._open):
             while self._read(fd):
                 pass
-        self.progress = read_progress(said.statuses.get(0, b""))
+        self.progress, self.step = read_progress(said.statuses.get(0, b"")), said.step
         code, by, stderr = self._process.returncode, self._stopped_by, self._stderr.value()
         seen = Seen(
             statuses=said.statuses,

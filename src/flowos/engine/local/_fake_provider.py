@@ -15,7 +15,17 @@ from flowos.engine._node import Node
 from flowos.engine._provider import NEVER, CancelToken, Held, HoldEvent, OnHoldEvent, ignore
 from flowos.engine.local._here import Here
 from flowos.engine.local._local_provider import refuse_lacking
-from flowos.model import Ask, Counts, FakeStep, Lost, NodeInfo, Pool, SliceRefused, read_script
+from flowos.model import (
+    Ask,
+    Counts,
+    FakeStep,
+    Lost,
+    NodeInfo,
+    Pool,
+    SliceRefused,
+    counted,
+    read_script,
+)
 
 
 class FakeNode(Here):
@@ -81,7 +91,8 @@ class FakeProvider:
             more = self._taken(missing, len(now.nodes), on_event, cancel)
             return self._leases.add(now, more)
         if nodes < 1:
-            raise SliceRefused(f"slice {held.id}: {nodes} nodes asked for; free it instead")
+            asked = counted(nodes, "node")
+            raise SliceRefused(f"slice {held.id}: {asked} asked for; free it instead")
         return self._leases.give_back(now, {node.name for node in now.nodes[nodes:]})
 
     def give_back(self, held: Held, names: Collection[str]) -> Held:
@@ -138,7 +149,8 @@ class FakeProvider:
         """How many there are. Raises SliceRefused if they are fewer."""
         there = len(self._all) - len(self._lost)
         if nodes > there:
-            raise SliceRefused(f"pool {self.pool.name}: {nodes} nodes asked for, it has {there}")
+            asked = counted(nodes, "node")
+            raise SliceRefused(f"pool {self.pool.name}: {asked} asked for, it has {there}")
         return there
 
     def _plan(self, step: FakeStep, held: Held) -> None:

@@ -3,7 +3,7 @@
 import os
 import threading
 import weakref
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Unpack
 
@@ -66,6 +66,9 @@ class Here:
     def switch(self) -> str:
         return ""
 
+    def steps(self) -> tuple[str, ...]:
+        return ()
+
     def used(self) -> "Usage | None":
         return None
 
@@ -115,8 +118,8 @@ class Here:
 
         return (self._fpgas or SliceDevices()).hold_boards(wanted)
 
-    def facts(self, *, only: Collection[str] | None = None) -> "Facts":
-        return self._runtimes.facts(only=only)
+    def facts(self) -> "Facts":
+        return self._runtimes.facts()
 
     def gpu_devices(self) -> tuple[str, ...]:
         from flowos.engine.environments._devices import gpu_devices

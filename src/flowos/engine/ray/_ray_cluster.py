@@ -10,7 +10,7 @@ from typing import Any
 from flowos._dataclasses import dataclass
 from flowos.engine._ledger import Resources
 from flowos.engine._node import Node
-from flowos.model import Needs, SliceRefused
+from flowos.model import Needs, SliceRefused, counted
 from flowos.plan import Schedule
 
 _ANSWER_SECONDS = 1.0
@@ -84,8 +84,9 @@ class RayCluster:
                 )
             if stage.in_python and not self.has(needs):
                 raise SliceRefused(
-                    f"slice: task {label!r} needs {needs.cores} cores, {needs.gpus} GPUs and "
-                    f"{needs.memory_bytes} bytes of one node, and no node of this Ray has them"
+                    f"slice: task {label!r} needs {counted(needs.cores, 'core')}, "
+                    f"{counted(needs.gpus, 'GPU')} and {counted(needs.memory_bytes, 'byte')} of "
+                    "one node, and no node of this Ray has them"
                 )
 
     def has(self, needs: Needs) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 from flowos._collected import when_collected
 from flowos.engine.flow._kernel import StopFlag
 from flowos.engine.flow._lanes import BATCH_SECONDS, RowTimes, Values
+from flowos.engine.launch._same_flowos import unlike_words
 from flowos.engine.ray._ray_cluster import RayCluster, RaySpot
 from flowos.engine.ray._ray_failures import failure_of, lost_with, raised
 from flowos.engine.ray._ray_shop import RayShop
@@ -174,10 +175,15 @@ class RayLane:
             if runs is program:
                 return actor
             complaint, node = shop.ray.get(actor.load.remote(program))
+            self._spot = shop.cluster.spot_of(node, spot)
             if not complaint:
-                self._spot = shop.cluster.spot_of(node, spot)
                 return actor
             self._drop()
+            if isinstance(complaint, tuple):
+                raise LaunchFailed(
+                    f"task {label!r}: the worker of Ray on {self._spot.name} has "
+                    f"{unlike_words(complaint)}: Ray's nodes need the same one"
+                )
         raise LaunchFailed(
             f"task {label!r}: the flow cannot be loaded in a worker of Ray ({complaint}); move its "
             "functions into a module that Ray's nodes have, or run it with workers='process'"

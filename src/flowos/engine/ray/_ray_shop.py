@@ -14,6 +14,7 @@ from flowos.engine.flow._bound import is_bound, with_threads
 from flowos.engine.flow._inside import Surroundings, TaskFiles
 from flowos.engine.flow._kept import kept_slots
 from flowos.engine.flow._lanes import Values
+from flowos.engine.launch._same_flowos import sizes_here
 from flowos.engine.ray._ray_cluster import Key, RayCluster, RaySpot
 from flowos.engine.ray._ray_failures import first_line, unsendable
 from flowos.engine.ray._ray_values import InRay, Nth, writable
@@ -22,6 +23,9 @@ from flowos.engine.workers._functions import dumps, dumps_with_modules
 from flowos.engine.workers._worker_failures import input_unsendable
 from flowos.model import FlowosError, Needs, Python, SliceFreed, SliceRefused
 from flowos.plan import Schedule, Stage
+
+_LOADED = ("engine/launch", "engine/ray", "plan")
+"""Folders of FlowOS from which an actor loads something, besides what tasks do."""
 
 
 class RayShop:
@@ -128,7 +132,7 @@ class RayShop:
             options["scheduling_strategy"] = on
         if self._variables:
             options["runtime_env"] = {"env_vars": dict(self._variables)}
-        return self._kind.options(**options).remote(self._path), None
+        return self._kind.options(**options).remote(self._path, sizes_here(*_LOADED)), None
 
     def key(self, spot: RaySpot) -> Key:
         return spot, self._variables

@@ -15,6 +15,7 @@ from typing import Any
 from flowos.engine.flow._errors import line
 from flowos.engine.flow._kernel import CompiledStage, StopFlag
 from flowos.engine.flow._lanes import RowTimes
+from flowos.engine.launch._same_flowos import Sizes, Unlike, unlike
 from flowos.engine.ray._ray_values import Nth
 from flowos.engine.workers._functions import dumps
 from flowos.model import FlowosError
@@ -30,25 +31,29 @@ is_worker = False
 
 
 class RayWorker:
-    """path: folders of a person's code, as far as they are there."""
+    """path: folders of a person's code, as far as they are there. flowos: see `unlike`."""
 
-    def __init__(self, path: Sequence[str]) -> None:
+    def __init__(self, path: Sequence[str], flowos: Sizes) -> None:
         global is_worker
         is_worker = True
         sys.path += [folder for folder in path if folder not in sys.path]
+        self._flowos = flowos
         self._stages: dict[int, tuple[CompiledStage, frozenset[int]]] = {}
 
-    def load(self, program: bytes) -> tuple[str, str]:
+    def load(self, program: bytes) -> tuple[str | Unlike, str]:
         """From now on it runs this one. Why it cannot, or ""; and Ray's name of this node.
 
-        program: a pickle of number -> (stage, which of its outputs stay in Ray).
+        program: a pickle of number -> (stage, which of its outputs stay in Ray). Where another
+        FlowOS is there, the first answer is how it is unlike ours.
         """
+        if there := unlike(self._flowos):
+            return there, _node()
         try:
             stages = pickle.loads(program)
         except Exception as error:
             return line(error), ""
         self._stages = {n: (CompiledStage(stage), stay) for n, (stage, stay) in stages.items()}
-        return "", str(sys.modules["ray"].get_runtime_context().get_node_id())
+        return "", _node()
 
     def run(self, numbers: Sequence[int], rows: Sequence[Sequence[Any]], *lying: Any) -> Any:
         """Run stages. Gives a `RayAnswer`, then what stays in Ray: None where a stage failed.
@@ -91,6 +96,10 @@ class RayWorker:
                     break
         times = RowTimes(now - began, now - before, thread_time() - worked)
         return results, failure, times, printed()
+
+
+def _node() -> str:
+    return str(sys.modules["ray"].get_runtime_context().get_node_id())
 
 
 @contextmanager

@@ -39,6 +39,7 @@ from flowos.model import (
     TaskFailed,
     ValueRefused,
     brief_repr,
+    counted,
     with_files,
 )
 from flowos.plan import Schedule, Stage
@@ -139,7 +140,8 @@ class SliceResults:
         hits = self._usage.hits
         found = [taken_note(hits, places)] if hits else []
         lost = [
-            f"{count} results could not be kept in {name} and would be computed again ({first})"
+            f"{counted(count, 'result')} could not be kept in {name} and would be computed again "
+            f"({first})"
             for name, (count, first) in tuple(self._not_kept.items())
         ]
         return (*self._notes, *self._again.notes(), *damage, *lost, *found)

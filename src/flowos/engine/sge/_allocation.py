@@ -29,7 +29,7 @@ from flowos.engine.launch._prepared import own_variables
 from flowos.engine.launch._session import LaunchSession
 from flowos.engine.sge._kept_node import NodeKeeper, keeper_words
 from flowos.engine.sge._node_commands import NodeCommands
-from flowos.model import Argv, Ask, Exited, Pool, SliceRefused
+from flowos.model import Argv, Ask, Exited, Pool, SliceRefused, counted
 
 GRID_ENGINE = ResourceManager("Grid Engine", read_complaint, "sge_qmaster runs")
 
@@ -185,7 +185,8 @@ class SgeAllocation:
     def _await_others(self, count: int, cancel: CancelToken) -> None:
         names = node_names("Grid Engine", self._first.greeting["nodes"])
         if len(names) != count:
-            raise SliceRefused(f"{count} nodes asked for, Grid Engine gave slots of {len(names)}")
+            asked = counted(count, "node")
+            raise SliceRefused(f"{asked} asked for, Grid Engine gave slots of {len(names)}")
         variables = (*own_variables(), ("JOB_ID", self.job), ("SGE_TASK_ID", "undefined"))
         self._keepers[names[0]] = self._first
         for name in names[1:]:

@@ -26,7 +26,7 @@ from flowos.drivers.allocators.slurm import (
 )
 from flowos.drivers.allocators.slurm_nodes import (
     granted,
-    job_words,
+    job_nodes_words,
     limited,
     read_job_memory,
     read_topology,
@@ -197,7 +197,7 @@ def _choice(ask: Ask, has: tuple[str, ...]) -> Callable[[tuple[str, ...]], tuple
 
 def _check(pool: Pool, ask: Ask, joined: JoinedAllocation, job: EnclosingJob) -> None:
     known = {info.name: info for info in answered(nodes_words(), read_nodes)}
-    memory = answered(job_words(job.id), read_job_memory) if ask.memory_bytes else {}
+    memory = answered(job_nodes_words(job.id), read_job_memory) if ask.memory_bytes else {}
     nodes = (limited(kept, memory.get(kept.name, 0)) for kept in joined.nodes)
     have = tuple(granted(kept, known.get(kept.name)) for kept in nodes)
     complaint = too_few(pool, ask, have)

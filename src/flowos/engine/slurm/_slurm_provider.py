@@ -16,6 +16,16 @@ from flowos.drivers.allocators.slurm import (
     too_few,
     trial_words,
 )
+from flowos.drivers.allocators.slurm_constraints import (
+    available_words,
+    gres_words,
+    names_type,
+    read_available,
+    read_types,
+    refusal_of_constraint,
+    refusal_of_gres,
+    refusal_of_types,
+)
 from flowos.drivers.allocators.slurm_kernels import (
     features_words,
     read_features,
@@ -28,7 +38,7 @@ from flowos.drivers.allocators.slurm_nodes import (
     addresses_words,
     config_words,
     has_devices,
-    job_words,
+    job_nodes_words,
     limited,
     read_addresses,
     read_config,
@@ -95,7 +105,7 @@ class SlurmProvider(ClusterProvider):
         names = [kept.name for kept in allocation.nodes]
         said = Later(partial(answered, addresses_words(names), str))
         asks = config.memory or (config.devices and has_devices(said.result()))
-        given = answered(job_words(allocation.job), str) if asks else ""
+        given = answered(job_nodes_words(allocation.job), str) if asks else ""
         devices, memory = read_job_devices(given), read_job_memory(given)
         job = JobNodes(base, self.pool.scratch)
         return tuple(
@@ -171,12 +181,27 @@ class SlurmProvider(ClusterProvider):
         refuse_without_munge()
         partition = self._partition()
         nodes = answered(nodes_words(partition.name), read_nodes)
-        complaint = refusal(ask, partition) or too_few(self.pool, ask, nodes)
+        complaint = refusal(ask, partition)
+        complaint = complaint or refusal_of_gres(self.pool, partition.name, nodes)
+        complaint = complaint or too_few(self.pool, ask, nodes)
+        complaint = complaint or self._unlike(ask, partition.name, nodes)
         complaint = complaint or self._misplaced(ask, nodes)
         complaint = complaint or self._not_bootable(ask, partition.name)
         if complaint:
             raise SliceRefused(complaint)
         return nodes
+
+    def _unlike(self, ask: Ask, partition: str, nodes: tuple[NodeInfo, ...]) -> str:
+        """Why too few of them have the features or the types of the pool, or ""."""
+        complaint = ""
+        if self.pool.constraint:
+            names = [node.name for node in nodes]
+            features = answered(available_words(), read_available)
+            complaint = refusal_of_constraint(self.pool, ask, partition, names, features)
+        if not complaint and names_type(self.pool):
+            types = answered(gres_words(partition), read_types)
+            complaint = refusal_of_types(self.pool, ask, partition, types)
+        return complaint
 
     def _misplaced(self, ask: Ask, nodes: tuple[NodeInfo, ...]) -> str:
         """Why none of them can be so to each other, or ""."""

@@ -32,12 +32,14 @@ class LanesState:
 
     def __init__(self, schedule: Schedule, start: Start) -> None:
         count = start.count
-        self.program = WorkerProgram(schedule, image=start.around.named)
+        node = start.around.node
+        self.program = WorkerProgram(
+            schedule, image=start.around.named, node="" if node.is_here else node.name
+        )
         self.start = start
         self.files = TaskFiles(schedule, start.around)
         if start.around.in_image:
             meet_old_names()
-        node = start.around.node
         self._sent_once = not node.is_here
         self.keep_bytes = min(node.ledger.whole.memory_bytes // _KEPT_SHARE // count, _KEPT_BYTES)
         self.process = os.getpid()

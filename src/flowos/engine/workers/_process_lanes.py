@@ -20,6 +20,7 @@ from flowos.engine.flow._failures import remedy_of
 from flowos.engine.flow._inside import Surroundings
 from flowos.engine.flow._kernel import StopFlag
 from flowos.engine.flow._lanes import BATCH_SECONDS, RowTimes, Values
+from flowos.engine.launch._end_reasons import step_words
 from flowos.engine.launch._running import RunningProcess
 from flowos.engine.workers._blobs import Packed, Unpackable
 from flowos.engine.workers._lanes_state import LanesState
@@ -229,8 +230,7 @@ class ProcessLane:
         try:
             running, channel = start_worker(state.start, lambda: self._stopped or state.closed)
         except LaunchFailed as error:
-            words = f"{error}{remedy_of(error.__cause__)}"
-            raise LaunchFailed(f"task {stages[0].steps[0].label!r}: {words}") from error
+            raise _not_hired(stages, error) from error
         worker = WorkerProcess(running, channel, state.start)
         with self._lock:
             self._worker = worker
@@ -242,6 +242,9 @@ class ProcessLane:
         except (EOFError, ConnectionError):
             self._detach()
             raise self._lost(worker, stages, " while it loaded the functions") from None
+        except LaunchFailed as error:
+            self._drop()
+            raise _not_hired(stages, error) from error
         except BaseException:
             self._drop()
             raise
@@ -320,8 +323,13 @@ class ProcessLane:
         if self._stopped or self._state.closed:
             return Cancelled(_STOPPED)
         program, stage = self._state.program, stages[place]
-        error = lost(program.step(stage, number), start.where, when, how + worker.why_unreachable)
+        how += worker.why_unreachable + (step_words(worker.step) if start.where else "")
+        error = lost(program.step(stage, number), start.where, when, how)
         return program.in_rounds(error, stage, number, worker.round_of)
+
+
+def _not_hired(stages: Sequence[Stage], error: LaunchFailed) -> LaunchFailed:
+    return LaunchFailed(f"task {stages[0].steps[0].label!r}: {error}{remedy_of(error.__cause__)}")
 
 
 def _close(state: LanesState, lanes: Sequence[ProcessLane]) -> None:

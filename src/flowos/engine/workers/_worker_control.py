@@ -1,7 +1,13 @@
-"""Conds and loops within the stages of a worker. Each worker is sent this file."""
+"""What is around the stages of a worker: conds and loops, cores, FlowOS where it is not installed.
 
+Each worker is sent this file.
+"""
+
+import importlib.util
 import os
 import pickle
+import sys
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -116,3 +122,17 @@ class WorkerBinding:
                 os.sched_setaffinity(int(thread), self._ours.intersection(cores) or self._ours)
             except OSError:  # it has ended, or the CPUs are not ours any more
                 continue
+
+
+def stand_in_for(top: str, *within: str) -> None:
+    """To find flowos.model._ports by its name, pickle wants the packages above it."""
+    if top in sys.modules or importlib.util.find_spec(top) is not None:
+        return
+    for name in (top, *(top + each for each in within)):
+        module = sys.modules[name] = types.ModuleType(name)
+        module.__path__ = []
+        module.__getattr__ = _not_installed  # type: ignore[method-assign]
+
+
+def _not_installed(name: str) -> object:
+    raise AttributeError(f"No module named 'flowos' where {name!r} was asked for")

@@ -32,11 +32,14 @@ def task_error(step: Step, kind: str, *details: Any) -> FlowosError:
     return _KINDS[kind](step, *details)
 
 
-def lacking(error: FlowosError, image: str) -> FlowosError:
-    """The same error; a module that is missing in an image is said to be missing there."""
-    if not image or "No module named" not in str(error):
+def lacking(error: FlowosError, place: str) -> FlowosError:
+    """The same error; a module that is missing in an image or on a node is said to be so there.
+
+    place: with a word for what it is; "" for this machine.
+    """
+    if not place or "No module named" not in str(error):
         return error
-    named = type(error)(f"{error}; image {image} does not have it")
+    named = type(error)(f"{error}; {place} does not have it")
     named.__cause__ = error.__cause__
     return named
 

@@ -13,16 +13,18 @@ from importlib.util import find_spec
 from types import CodeType
 from typing import Any
 
+from flowos.engine.launch._orphans import answers_in
 from flowos.engine.launch._running import RunningProcess
+from flowos.engine.launch._same_flowos import sizes_here
 from flowos.engine.workers._blobs import Blob, Packed
 from flowos.engine.workers._functions import dumps
 from flowos.engine.workers._limits import limit_back
 from flowos.engine.workers._listeners import AnyChannel
 from flowos.engine.workers._worker_control import FIRST_WORD
 from flowos.engine.workers._worker_program import WorkerProgram
-from flowos.engine.workers._worker_start import KILL_SECONDS, Start
+from flowos.engine.workers._worker_start import KILL_SECONDS, Start, other_flowos
 from flowos.engine.workers.stream_worker import STDOUT, Arrived, StreamChannel
-from flowos.model import Pairs
+from flowos.model import LaunchFailed, Pairs
 
 owners = itertools.count(1)
 """Numbers of those that fill memory files, this process and its workers."""
@@ -45,6 +47,8 @@ _MODULES = (
 )
 """What a worker needs of FlowOS, which need not be installed where it runs."""
 _IN_IMAGES = ("flowos.engine.workers", "_old_numpy")
+_ELSEWHERE = ("flowos.engine.launch", "_same_flowos")
+"""For one whose FlowOS may be another one."""
 
 
 _END_SECONDS = 0.5
@@ -56,10 +60,10 @@ def _print_to(pipes: Sequence[int], stream: int, data: bytes) -> None:
 
 
 @cache
-def _modules(in_image: bool) -> dict[str, bytes]:
+def _modules(*more: tuple[str, str]) -> dict[str, bytes]:
     """Module -> marshalled code: the same Python version runs at the other end."""
     codes = {}
-    for package, name in (*_MODULES, _IN_IMAGES) if in_image else _MODULES:
+    for package, name in (*_MODULES, *more):
         full = f"{package}.{name}"
         codes[full] = marshal.dumps(_of_file(full, _code_of(full)))
     return codes
@@ -104,9 +108,11 @@ class WorkerProcess:
         """Make it ours: it prints to `pipes`. Raises EOFError or OSError if it is gone."""
         first, limit = self._number << OWNER_SHIFT, limit_back(self._start.around.node)
         in_image = self._start.around.in_image
+        elsewhere = in_image or not self._is_here
         hello = {
             "pool": (first, keep_bytes, max_files, limit),
-            "modules": _modules(in_image),
+            "modules": _modules(*[_ELSEWHERE] * elsewhere, *[_IN_IMAGES] * in_image),
+            "flowos": sizes_here() if elsewhere else None,
             "in_image": in_image,
         }
         if isinstance(self._channel, StreamChannel):
@@ -164,12 +170,15 @@ class WorkerProcess:
         return self._progress[word] if word < len(self._progress) else 0
 
     def teach(self, program: WorkerProgram) -> None:
-        """Raises TaskFailed if a function cannot be sent, EOFError or OSError if it is gone."""
+        """Raises TaskFailed if a function cannot be sent, LaunchFailed if another FlowOS is there,
+        EOFError or OSError if it is gone."""
         types = dumps(program.types)
         sources = program.sources({}, {})
         while True:
             self._channel.send(("teach", self._start.path, sources, types, program.stages))
             problems, _ = self._channel.receive()
+            if type(problems) is tuple:
+                raise LaunchFailed(other_flowos(self._start, problems))
             if not problems:
                 return
             sources = program.sources(problems, sources)
@@ -249,6 +258,11 @@ class WorkerProcess:
                     body, spans = value
                     row[i] = Packed(body, spans, blob)
         return results
+
+    @property
+    def step(self) -> str:
+        """Of Slurm, JOB.STEP; "" where it is none."""
+        return self.running.step or answers_in(self.running.folder).step
 
     def kill(self) -> None:
         """End it now; from any thread."""

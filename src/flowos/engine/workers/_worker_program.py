@@ -28,10 +28,11 @@ class WorkerProgram:
     constants: what fills the registers after the stage's inputs. kept: see `kept_slots`; their
     values can stay as they came.
     limits: seconds of the stages that have a time limit; such a task is a stage of its own.
+    image, node: by their names, where it is sent to; "" for none, and for this machine.
     """
 
-    def __init__(self, schedule: Schedule, image: str = "") -> None:
-        self._image = image
+    def __init__(self, schedule: Schedule, image: str = "", node: str = "") -> None:
+        self._image, self._node = image, node
         self.functions: list[Function] = []
         self.labels: list[str] = []
         self.types: list[object] = []
@@ -70,7 +71,8 @@ class WorkerProgram:
         self, stage: Stage, number: int, rounds: dict[int, int], *details: Any
     ) -> FlowosError:
         """Of a step that failed: as the worker sent it."""
-        error = lacking(task_error(self.step(stage, number), *details), self._image)
+        place = f"image {self._image}" if self._image else self._node and f"node {self._node}"
+        error = lacking(task_error(self.step(stage, number), *details), place)
         return self.in_rounds(error, stage, number, lambda loop: rounds[loop])
 
     def in_rounds(

@@ -13,6 +13,7 @@ from flowos.engine.flow._inside import Surroundings
 from flowos.engine.launch._end_reasons import how_ended
 from flowos.engine.launch._prepared import PreparedLaunch
 from flowos.engine.launch._running import RunningProcess
+from flowos.engine.launch._same_flowos import Unlike, mend_words, sizes_here, unlike_words
 from flowos.engine.workers import stream_worker, worker
 from flowos.engine.workers._listeners import (
     AnyChannel,
@@ -181,6 +182,17 @@ def _other_python(start: Start, theirs: str) -> str:
         f"image {start.around.named}: its python3 is Python {theirs}, this is Python {ours}, and "
         f"Python tasks need the same on both sides; use an image with Python {ours}, or run "
         f"flowos by Python {theirs}"
+    )
+
+
+def other_flowos(start: Start, there: Unlike) -> str:
+    """Why Python tasks do not run with the FlowOS that their worker would load from there."""
+    words = unlike_words(there)
+    if not start.around.in_image:
+        return f"the worker{start.where} has {words}: {mend_words(there, sizes_here())}"
+    return (
+        f"image {start.around.named}: it has {words}, and Python tasks need the same on both "
+        "sides, or none in the image"
     )
 
 

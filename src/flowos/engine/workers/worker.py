@@ -5,7 +5,6 @@ What else it needs of FlowOS comes as code with the first message: FlowOS itself
 installed where it runs. The engine imports this file for `Channel`, the wire of both ends.
 """
 
-import importlib.util
 import marshal
 import mmap
 import os
@@ -154,9 +153,9 @@ class Worker:
         self.crossing: Any = sys.modules["flowos.engine.workers._functions"]
         self.values: Any = sys.modules["flowos.engine.workers._values"]
         inside: Any = sys.modules["flowos.engine.workers._worker_control"]
-        self.bind = inside.WorkerBinding()
+        self.bind, self.stand_in_for = inside.WorkerBinding(), inside.stand_in_for
         self.inside = inside.WorkerControl(self._operation, self._run_steps, self.progress, Failed)
-        self.pool = self.values.SlabPool(*hello["pool"])
+        self.pool, self.flowos = self.values.SlabPool(*hello["pool"]), hello["flowos"]
         if not channel.passes_descriptors:
             _, channel.arrivals.keep_bytes, *_ = hello["pool"]
         if hello["in_image"]:
@@ -167,6 +166,7 @@ class Worker:
 
         ("bind", cores, variables): run on these CPUs, or all of ours for (), with these variables
         ("teach", path, functions, types, stages) -> {function: why it cannot be loaded}
+            Where another FlowOS is found, how it is unlike the engine's, see `_same_flowos`.
         ("run", returned, files, batch, seconds) -> (gone, file, results, failed, times)
         failed: () or (place, step, rounds, kind, ...). Results: of the stages before it, no more
         than could be started in so many seconds. times: as in RowTimes.
@@ -183,9 +183,12 @@ class Worker:
 
     def _learn(
         self, path: list[str | None], functions: dict[int, Any], types: bytes, new: dict[int, Any]
-    ) -> dict[int, str]:
+    ) -> dict[int, str] | tuple[str, str]:
         sys.path[:] = [p for word in path for p in (OWN_PATH if word is None else [word])]
-        _stand_in_for("flowos", ".model", ".engine", ".engine.flow", ".engine.workers")
+        same: Any = sys.modules.pop("flowos.engine.launch._same_flowos", None)
+        if same and (there := same.unlike(self.flowos)):
+            return there  # type: ignore[no-any-return]
+        self.stand_in_for("flowos", ".model", ".engine", ".engine.flow", ".engine.workers")
         problems: dict[int, str] = {}
         for number, source in functions.items():
             try:
@@ -360,20 +363,6 @@ class Worker:
             good.append(value)
         for give, value in zip(outputs, good, strict=True):  # the place of an input may be reused
             registers[give] = value
-
-
-def _stand_in_for(top: str, *within: str) -> None:
-    """To find flowos.model._ports by its name, pickle wants the packages above it."""
-    if top in sys.modules or importlib.util.find_spec(top) is not None:
-        return
-    for name in (top, *(top + each for each in within)):
-        module = sys.modules[name] = types.ModuleType(name)
-        module.__path__ = []
-        module.__getattr__ = _not_installed  # type: ignore[method-assign]
-
-
-def _not_installed(name: str) -> object:
-    raise AttributeError(f"No module named 'flowos' where {name!r} was asked for")
 
 
 def main() -> None:

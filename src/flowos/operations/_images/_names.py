@@ -57,13 +57,13 @@ def stored() -> dict[str, Path]:
     return {f"sha256:{digest}": path for digest, path in found}
 
 
-def links() -> dict[str, str]:
-    """Name -> digest of the library's links, the newest first."""
+def links(name: str = "") -> dict[str, str]:
+    """Name -> digest of the library's links, the newest first. name: of this one alone."""
     found = []
-    for path in filter(Path.is_symlink, _listed()):
-        with suppress(OSError):  # removed by another process
+    for path in [library() / name] if name else _listed():
+        with suppress(OSError, ValueError):  # no link, removed by another process, or no path
             target = re.fullmatch(_FILE, str(path.readlink()))
-            if target and _is_name(path.name):
+            if target and _is_name(name or path.name):
                 found.append((-path.lstat().st_mtime_ns, path.name, f"sha256:{target[1]}"))
     return {name: digest for _, name, digest in sorted(found)}
 
@@ -121,7 +121,7 @@ def find(name: str) -> Path:
     The stem of the file's name is its expected sha256. Raises EnvironmentRefused, with the known
     names, if there is none.
     """
-    digest = resolve_digest(name, names())
+    digest = resolve_digest(name, links(name) or names())
     path = path_of(digest)
     if not path.exists():
         raise EnvironmentRefused(
@@ -151,7 +151,7 @@ def changing() -> Iterator[Path]:
 
 def give_name(name: str, digest: str) -> str:
     """Within `changing`: set a name. Returns the digest that it had before; "" if none."""
-    before = links().get(name, "")
+    before = links(name).get(name, "")
     link = library() / f".{name}.link"
     link.unlink(missing_ok=True)
     link.symlink_to(path_of(digest).name)

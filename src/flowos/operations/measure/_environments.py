@@ -38,7 +38,7 @@ from flowos.operations._current_folder import with_current_folder
 from flowos.operations._facts import facts_inside
 from flowos.operations.environment import environment
 from flowos.operations.measure._bundle import Bundle
-from flowos.probes import Program
+from flowos.probes import Probe, Program
 
 STORAGE = PurePath("/mnt/flowos")
 """Mount point in an image of the storage to be measured, if no shared folder contains it."""
@@ -52,7 +52,8 @@ class PreparedEnvironment:
 
     folder: holds what is run in it, under the same path inside. scratch: path inside of the storage
     to be measured. facts: of the environment itself, if its own compilers and libraries are
-    measured. cwd: where the user's commands run. nodes: on how many ranks are.
+    measured. cwd: where the user's commands run. nodes: on how many ranks are. own: the same with
+    its own software, for probes that are measured with its own Python; None where it is this.
     """
 
     node: Node
@@ -64,10 +65,15 @@ class PreparedEnvironment:
     facts: Facts | Unmeasured
     cwd: PurePath
     nodes: int = 1
+    own: "PreparedEnvironment | None" = None
 
     @property
     def label(self) -> str:
         return self.entered.label
+
+    def for_probe(self, probe: Probe) -> "PreparedEnvironment":
+        """Where it is measured: here, or with the environment's own software."""
+        return self.own if self.own and probe.info.own_python else self
 
     @property
     def all_ours(self) -> bool:
@@ -168,9 +174,7 @@ def places(
             own.mkdir()
             place = replace(
                 bare,
-                entered=_entered(
-                    bare.node, word, env, ready, [place.label for place in made], note
-                ),
+                entered=_entered(word, env, ready, [place.label for place in made], note),
                 env=ready.env,
                 folder=own,
                 scratch=path_inside(bare.scratch, env.binds) or bare.scratch,
@@ -208,7 +212,6 @@ def _with_storage(env: Environment, scratch: PurePath) -> Environment:
 
 
 def _entered(
-    node: Node,
     word: str,
     asked: Environment,
     ready: Ready,
@@ -218,7 +221,7 @@ def _entered(
     if asked.image is None:
         return Entered(label=label_of("bare", "", "", taken))
     runtime, image = ready.env.runtime, asked.image
-    known = node.facts(only=(runtime,)).tool(RUNTIMES[runtime].traits.program or runtime)
+    known = ready.facts and ready.facts.tool(RUNTIMES[runtime].traits.program or runtime)
     boot = ready.env.boot
     name = PurePath(re.sub(rf"@({runtime}|auto)(:.*)?$", "", word)).name
     way = f"{runtime}:{boot.kernel.name}" if boot else runtime
@@ -243,7 +246,20 @@ def _looked_at(
     if tries:
         tried = _tried(place, tries)
         place = replace(place, entered=replace(place.entered, tried=tried))
-    if request.binary == "same" or place.env.image is None:
+    return place if request.binary == "same" else _with_own_facts(place, request)
+
+
+def with_own_software(
+    place: PreparedEnvironment, request: MeasurementRequest
+) -> PreparedEnvironment:
+    """With what `for_probe` gives for probes that need it."""
+    if place.binary == "own":
+        return place
+    return replace(place, own=_with_own_facts(replace(place, binary="own"), request))
+
+
+def _with_own_facts(place: PreparedEnvironment, request: MeasurementRequest) -> PreparedEnvironment:
+    if place.env.image is None:
         return place
     return replace(place, facts=_own_facts(place, request))
 
@@ -277,5 +293,6 @@ def _own_facts(place: PreparedEnvironment, request: MeasurementRequest) -> Facts
     except FlowosError as error:
         return Unmeasured(
             reason=f"what {place.label} has cannot be looked up: {error}",
-            remedy="have python3 in the image, or measure with --binary same",
+            remedy="have python3 in the image"
+            + (", or measure with --binary same" if request.binary == "own" else ""),
         )

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from flowos.model import MeasurementRequest, Run
 from flowos.operations._scratch import USUAL_SCRATCH
+from flowos.probes import deployment_words, measure_command
 from flowos.probes.suites import SUITES
 
 
@@ -28,7 +29,7 @@ def own_command(run: Run, minutes: int, probes: tuple[str, ...] | None = None) -
         chosen, time = ["--suite", request.suite.suite, *_figures(request)], []
     asked = (*_effort(request), *_environments(request), *chosen, *time, *_place(run))
     words = [word for argv in request.commands for word in ("--", *argv)]
-    return shlex.join(["flowos", "measure", *asked, *words])
+    return measure_command(*asked, *words)
 
 
 def _effort(request: MeasurementRequest) -> Iterator[str]:
@@ -52,9 +53,7 @@ def _environments(request: MeasurementRequest) -> Iterator[str]:
 
 def _place(run: Run) -> Iterator[str]:
     request = run.request
-    if run.deployment is not None:
-        nodes = str(len(run.deployment.nodes))
-        yield from ("--pool", run.deployment.pool, "--nodes", nodes)
+    yield from deployment_words(run.deployment)
     if request.scratch != USUAL_SCRATCH:
         yield from ("--scratch", str(request.scratch))
     for name, value in request.nominal:

@@ -113,9 +113,18 @@ def offers_in(
 ) -> dict[Probe, list[Offered]]:
     """What each of the requested probes measures in each environment."""
     return {
-        probe: [_offered(probe, place, node, request, len(places)) for place in places]
+        probe: [
+            _offered(probe, place.for_probe(probe), node, request, len(places)) for place in places
+        ]
         for probe in chosen(request, len(places))
     }
+
+
+def runs_by_own_python(node: Facts, request: MeasurementRequest, environments: int) -> bool:
+    """Is one of the cases for a node with these facts run by the Python of its environment?"""
+    probes = (probe for probe in chosen(request, environments) if probe.info.own_python)
+    found = (offered(probe, node, request, environments) for probe in probes)
+    return any(cases and not isinstance(cases, Unmeasured) for cases in found)
 
 
 def builds_of(
@@ -144,13 +153,14 @@ def plan_of(
     comparisons: list[Comparison] = []
     unmeasured: list[RefusedCase] = []
     for probe, (base, *others) in offers.items():
+        ours = [place.for_probe(probe) for place in places]
         if isinstance(base, Unmeasured):
             unmeasured.append((Case(probe.name), base))
             continue
         for shown in (compared.shown for compared in base):
             each = [_of_case(shown, has) for has in (base, *others)]
-            entries = tuple(_entries(shown, places, each, cache, unmeasured))
-            if entries[:1] and entries[0].place is not places[0]:
+            entries = tuple(_entries(shown, ours, each, cache, unmeasured))
+            if entries[:1] and entries[0].place is not ours[0]:
                 unmeasured += [(entry.case, _WITHOUT_BASE) for entry in entries]
             elif len(entries) >= min(2, len(places)) and _has_entry_point_effect(entries):
                 planned = _comparison(entries, len(places), node)

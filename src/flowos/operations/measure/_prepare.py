@@ -9,6 +9,7 @@ from pathlib import Path
 
 from flowos.engine import Node
 from flowos.model import (
+    Environment,
     Facts,
     FlowosError,
     MeasurementRequest,
@@ -23,13 +24,19 @@ from flowos.operations.environment import environment
 from flowos.operations.measure._binary_cache import BinaryCache
 from flowos.operations.measure._bundle import Bundle
 from flowos.operations.measure._cases import chosen, commands_of, refused, with_variables
-from flowos.operations.measure._environments import PreparedEnvironment, bare_on, places
+from flowos.operations.measure._environments import (
+    PreparedEnvironment,
+    bare_on,
+    places,
+    with_own_software,
+)
 from flowos.operations.measure._plan import (
     ComparisonCase,
     MeasurementPlan,
     builds_of,
     offers_in,
     plan_of,
+    runs_by_own_python,
 )
 from flowos.operations.measure._trials import with_trials
 from flowos.operations.measure._words import words_in
@@ -49,11 +56,11 @@ class ReadyRun:
     spin: Callable[[Program], Outcome] | None = None
 
 
-def check(request: MeasurementRequest, environments: Sequence[str]) -> None:
-    """Raises UsageError for an unknown probe, EnvironmentRefused for an unknown environment."""
-    chosen(request, len(environments))
-    for word in environments:
-        environment(word)
+def check(request: MeasurementRequest) -> tuple[tuple[str, Environment], ...]:
+    """Its environments. Raises UsageError for an unknown probe, EnvironmentRefused for those."""
+    words = request.environments or ("bare",)
+    chosen(request, len(words))
+    return tuple((word, environment(word)) for word in words)
 
 
 @contextmanager
@@ -61,7 +68,7 @@ def ready_run(
     request: MeasurementRequest,
     facts: Facts,
     node: Node,
-    environments: Sequence[str],
+    asked: Sequence[tuple[str, Environment]],
     on_progress: OnProgress,
 ) -> Iterator[ReadyRun]:
     """Ready until the end of the `with`.
@@ -69,9 +76,8 @@ def ready_run(
     A single environment runs programs compiled for it; for a comparison `request.binary` decides.
     Raises EnvironmentRefused if an environment cannot be made ready.
     """
-    several = len(environments) > 1
+    several = len(asked) > 1
     request = request if several else replace(request, binary="own")
-    asked = [(word, environment(word)) for word in environments]
     with (
         scratch_on(node, request.scratch) as scratch,
         tempfile.TemporaryDirectory(
@@ -88,6 +94,9 @@ def ready_run(
                 on_progress(Progress(doing="putting the programs into them"))
                 made = with_trials(chosen(request, len(made)), made, facts, cache)
             everywhere = _with_tried(facts, allowed_everywhere(p.entered for p in made))
+            if several and runs_by_own_python(everywhere, request, len(made)):
+                on_progress(Progress(doing="looking up what the environments have"))
+                made = tuple(with_own_software(place, request) for place in made)
             offers = offers_in(made, everywhere, request)
             look = state.program(facts)
             builds = {build.key: build for build in (*builds_of(made, offers), *_build_of(look))}
@@ -131,13 +140,13 @@ def _spin(
 
 
 def described_in(
-    request: MeasurementRequest, facts: Facts, node: Node, environments: Sequence[str]
+    request: MeasurementRequest, facts: Facts, node: Node, asked: Sequence[tuple[str, Environment]]
 ) -> list[dict[str, object]]:
     """Each case with its complete command line, as plain JSON values.
 
     That of several nodes is made by their cluster, and what is shown is without it.
     """
-    with ready_run(request, facts, node, environments, lambda _: None) as ready:
+    with ready_run(request, facts, node, asked, lambda _: None) as ready:
         planned: list[dict[str, object]] = [
             {"case": entry.case.label, "commands": _commands(entry, request.nodes)}
             for comparison in ready.plan.comparisons

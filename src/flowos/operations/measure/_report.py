@@ -36,6 +36,7 @@ from flowos.probes import (
     Probe,
     TuningGain,
     blocked,
+    deployment_words,
     headlines_of,
     in_words,
     merged_advice,
@@ -50,7 +51,8 @@ from flowos.report import ChartStep, HeadlineNumber, Report, Section, number
 
 _BINARY = {
     "same": "the same binaries ran everywhere, each with its loader and libraries next to it: what"
-    " differs is the environment only (MPI programs took the MPI of the environment)",
+    " differs is the environment only (MPI programs took the MPI of the environment, and PyTorch is"
+    " that of its Python)",
     "own": "each environment compiled its own programs and took its own libraries",
 }
 
@@ -130,7 +132,8 @@ def _of_one_environment(
 ) -> Report:
     found = [_Found(probe, measured, samples, limits) for probe in probes_for()]
     headlines = tuple(_headlines(measured, samples, limits))
-    left_out = (each for f in found for each in f.left_out)
+    of_pool = deployment_words(run.deployment)
+    left_out = (each for f in found for each in f.probe.left_out(f.measured, of_pool))
     energies = (h.measured for h in headlines if h.measured not in measured)
     effects = with_time_to_decide(run, [v for f in found for v in _effects(f, limits)])
     advised = [f for f in found if f.advice is not None]
@@ -185,11 +188,11 @@ class _Found:
         self.deciding = [s for s in ours if probe.decides(s)]
         best = tuning_gain(ours, probe.info.tunes, limits=limits)
         self.section = Section(probe=probe.name, title=probe.info.title, charts=probe.info.charts)
-        self.left_out = probe.left_out(self.measured)
         self.advice = probe.advice(self.measured, best)
         self.verdicts = best.settings if best else ()
         best_setting = _best_setting(best, self.measured) if best else ()
-        self.findings = (*best_setting, *probe.findings(self.measured))
+        between = probe.findings_between(self.measured, ours, limits)
+        self.findings = (*best_setting, *probe.findings(self.measured), *between)
 
 
 def _effects(found: _Found, limits: NoiseThresholds) -> Iterator[Verdict]:

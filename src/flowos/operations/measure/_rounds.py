@@ -57,7 +57,7 @@ def blocks_of(comparisons: Sequence[Comparison], run: str) -> Iterator[Block]:
         design = Design(
             cases=tuple(entries),
             seconds=seconds,
-            min_rounds=probe.info.rounds,
+            min_rounds=probe.rounds(entries),
             seed=f"{run} {probe.name}",
         )
         yield Block(design=design, entries=entries)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from flowos import engine
 from flowos.model import (
+    Environment,
     Facts,
     MeasurementRequest,
     OnProgress,
@@ -26,6 +27,7 @@ from flowos.operations.measure._report_files import written
 from flowos.operations.measure._sampler import INTERRUPTED, TIME_WAS_OUT
 from flowos.operations.measure._session import DeployedOn, measure
 from flowos.operations.measure._time import STOPPED, not_begun
+from flowos.probes import deployment_words
 from flowos.report import Report, html_cell, text
 from flowos.store import Store, open_store
 
@@ -74,11 +76,11 @@ def planned(
     request: MeasurementRequest, *, check_facts: Callable[[Facts], None] = lambda _: None
 ) -> list[dict[str, object]]:
     """What `measured` would run; nothing is measured."""
-    _check(request)
+    asked = _check(request)
     node = facts(request)
     check_facts(node)
-    if len(request.environments) > 1:
-        return described_in(request, node, engine.here(), request.environments)
+    if len(asked) > 1:
+        return described_in(request, node, engine.here(), asked)
     return described(node, request)
 
 
@@ -100,9 +102,9 @@ def measured(  # noqa: PLR0913 - the last ones by keyword
     be written, a note says so and the results are returned. Raises UsageError if the folder is not
     writable at the start.
     """
-    _check(request, out, on)
+    asked = _check(request, out, on)
     started = engine.utc()
-    node = facts(request) if on is None else facts_on(on.node, request)
+    node = facts(request) if on is None else _facts_there(request, on)
     check_facts(node)
     run = _begun(request, node, started, on)
     notes: list[str] = []
@@ -116,7 +118,7 @@ def measured(  # noqa: PLR0913 - the last ones by keyword
 
     done = measure(
         run,
-        environments=_environments(request),
+        environments=asked,
         on=on,
         keep=keep,
         on_progress=on_progress,
@@ -126,6 +128,10 @@ def measured(  # noqa: PLR0913 - the last ones by keyword
     report = report_of(done, kept.samples)
     files = () if out is None else written(report, out, notes)
     return Result(report=report, files=files, notes=tuple(notes), kept=not kept.lost)
+
+
+def _facts_there(request: MeasurementRequest, on: DeployedOn) -> Facts:
+    return facts_on(on.node, request, deployment_words(on.deployment))
 
 
 def _begun(request: MeasurementRequest, node: Facts, started: str, on: DeployedOn | None) -> Run:
@@ -140,21 +146,18 @@ def _begun(request: MeasurementRequest, node: Facts, started: str, on: DeployedO
     )
 
 
-def _environments(request: MeasurementRequest) -> tuple[str, ...]:
-    return request.environments or ("bare",)
-
-
 def _check(
     request: MeasurementRequest, out: Path | None = None, on: DeployedOn | None = None
-) -> None:
+) -> tuple[tuple[str, Environment], ...]:
     """Raises UsageError or EnvironmentRefused if it cannot be, before seconds go into facts."""
     if out is not None:
         check_out(out)
     check_commands(request)
-    check(request, _environments(request))
+    asked = check(request)
     if on is None:
         with scratch_in(request.scratch):
             pass
+    return asked
 
 
 def _opened(url: str | None, notes: list[str]) -> Store | None:

@@ -20,12 +20,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from flowos import engine
-from flowos.engine import Node
+from flowos.engine import LaunchGroup, Node
 from flowos.model import (
+    BARE,
     Cancelled,
     Case,
     Deployment,
     Design,
+    Environment,
     OnProgress,
     Progress,
     Run,
@@ -73,17 +75,19 @@ class DeployedOn:
     """The first node of a deployment; the others are its neighbours.
 
     gone: says what became of a node once one of them is lost, or all are given back; else "".
+    launches: end then.
     """
 
     node: Node
     deployment: Deployment
     gone: Callable[[], str] = str
+    launches: LaunchGroup = field(default_factory=LaunchGroup)
 
 
 def measure(
     run: Run,
     *,
-    environments: Sequence[str] = ("bare",),
+    environments: Sequence[tuple[str, Environment]] = (("bare", BARE),),
     on: DeployedOn | None = None,
     keep: Callable[[Sample], None],
     on_progress: OnProgress,
@@ -100,8 +104,9 @@ def measure(
     """
     node = engine.here() if on is None else on.node
     sampler = Sampler(run=run, node=node, keep=keep, on_progress=on_progress)
+    launches = LaunchGroup()
     if on is not None:
-        sampler.gone = on.gone
+        sampler.gone, launches = on.gone, on.launches
     session = Session(sampler=sampler, uses_up=seconds is not None)
     several = max(len(environments), len(run.request.commands))
     budget = budget_seconds(run.request.effort, several) if seconds is None else seconds
@@ -113,7 +118,7 @@ def measure(
                 run = replace(run, environments=tuple(p.entered for p in ready.places))
             session.unmeasured.update(ready.plan.unmeasured)
             sampler.scratch, sampler.spin = ready.scratch, ready.spin
-            with node_alone(node, patience, on_progress):
+            with node_alone(node, patience, on_progress), launches.joined():
                 sampler.begin(budget)
                 comparisons = tuple(warmed_up(ready.plan, sampler, session.unmeasured))
                 session.measure(list(blocks_of(comparisons, run.id)))

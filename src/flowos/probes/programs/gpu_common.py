@@ -10,8 +10,8 @@ import ctypes
 import json
 import sys
 import time
-from collections.abc import Callable
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, NoReturn
 
 try:
     import torch as torch
@@ -98,6 +98,7 @@ class Device:
         self.name = name
         self.is_gpu = name != "cpu"
         self.suspicious: dict[str, None] = {}
+        self.meter: Meter | None = None
         if not self.is_gpu:
             return
         if not torch.cuda.is_available():
@@ -119,9 +120,18 @@ class Device:
             once = self.once(act) / calls  # it was idle, and its clock low
         count = max(MIN_SAMPLES, min(MAX_SAMPLES, int(seconds / max(once * calls, 1e-9))))
         found = [self.once(act) / calls for _ in range(count)]
-        if self.is_gpu:
-            self._doubt(self.meter.slowed())
+        self.doubt_if_slowed()
         return found
+
+    def doubt_if_slowed(self) -> None:
+        """To be called at the end of what was timed."""
+        if self.meter:
+            self._doubt(self.meter.slowed())
+
+    def wait(self) -> None:
+        """Until it has done all that it was given."""
+        if self.is_gpu:
+            torch.cuda.synchronize(self.name)
 
     def _calls_at_once(self, once: float) -> int:
         if not self.is_gpu or once >= BATCH_SECONDS:
@@ -149,19 +159,50 @@ class Device:
                 call()
         return graph.replay  # type: ignore[no-any-return]
 
-    def joules(self, call: TimedCall) -> float | None:
-        """The energy of one call, from half a second of them; None if no meter counts it."""
-        if not self.is_gpu or self.meter.joules() is None:
-            return None
-        count = max(1, round(ENERGY_SECONDS / max(self.once(call), 1e-6)))
-        before = self.meter.joules()
-        for _ in range(count):
-            call()
-        torch.cuda.synchronize()
-        after = self.meter.joules()
-        if before is None or after is None or after <= before:
-            return None
-        return (after - before) / count
+
+class Energy(NamedTuple):
+    """joules: of one call. watts: the mean power meanwhile."""
+
+    joules: float
+    watts: float
+
+
+def energy_of(devices: Sequence[Device], call: TimedCall) -> Energy | None:
+    """From half a second of calls; None if no meter counts the energy of one of the devices."""
+    if _joules(devices) is None:
+        return None
+    count = max(1, round(ENERGY_SECONDS / max(devices[0].once(call), 1e-6)))
+    before, began = _joules(devices), time.perf_counter()
+    for _ in range(count):
+        call()
+    for device in devices:
+        device.wait()
+    seconds, after = time.perf_counter() - began, _joules(devices)
+    if before is None or after is None or after <= before:
+        return None
+    return Energy((after - before) / count, (after - before) / seconds)
+
+
+def _joules(devices: Sequence[Device]) -> float | None:
+    found = [device.meter.joules() if device.meter else None for device in devices]
+    counted = [joules for joules in found if joules is not None]
+    return sum(counted) if len(counted) == len(found) else None
+
+
+def energy_readings(
+    devices: Sequence[Device], call: TimedCall, rate: tuple[str, str, float], **levels: object
+) -> Iterator[dict[str, Any]]:
+    """What a joule does, and the power, where meters count the energy.
+
+    rate: its metric and unit, such as flop/s, and how much of it one call does.
+    """
+    metric, unit, work = rate
+    if energy := energy_of(devices, call):
+        per_joule = [work / energy.joules]
+        yield reading(
+            devices[0], f"{metric}_per_joule", unit.replace("/s", "/J"), per_joule, **levels
+        )
+        yield reading(devices[0], "power", "W", [energy.watts], **levels)
 
 
 def reading(

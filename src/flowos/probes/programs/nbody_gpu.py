@@ -1,9 +1,11 @@
-"""All-pairs gravity on a GPU, as a kernel of Triton, which PyTorch brings along.
+"""All-pairs gravity on a GPU, or split over several of them.
 
-usage: python nbody_gpu.py --device cuda:0 --bodies N --types f32,f64 --seconds S
+usage: python nbody_gpu.py --device cuda:0[,cuda:1...] --bodies N --types f32,f64 --seconds S
 
 a_i = sum over j of m_j (x_j - x_i) / (|x_j - x_i|^2 + eps^2)^1.5, which is counted as 20 operations
 a pair, as Nyland, Harris and Prins do (GPU Gems 3, chapter 31). Some bodies are checked in f64.
+Several devices each accelerate a part of the bodies; what is timed begins with a copy of the
+positions of each part to all other devices. A device may be cpu, as a check of that.
 Prints the JSON that probes read; exit 77 with {"cannot", "remedy"} where it cannot be measured, 1
 if a result is wrong.
 """
@@ -13,102 +15,159 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
-from gpu_common import Device, cannot, reading, relative_error, torch
-
-try:
-    import triton
-    import triton.language as tl
-except ImportError as failed:
-    cannot(f"Triton cannot be imported: {failed}", "pip install triton")
+from gpu_common import (
+    MAX_SAMPLES,
+    MIN_SAMPLES,
+    Device,
+    cannot,
+    energy_readings,
+    reading,
+    relative_error,
+    torch,
+)
 
 OPERATIONS = 20
 SOFTENING = 0.01
 TOLERANCE = {"f32": 1e-4, "f64": 1e-12}
-TARGETS, SOURCES, WARPS = 64, 32, 4
-"""Bodies of one block of the kernel, those it takes at once, and its warps: the best of a dozen on
-an H200."""
+BLOCK = 64
+"""The parts of all devices are multiples of it, as the kernel needs."""
+HOST_ROWS = 64
+
+Accelerate = Callable[[list[Any], list[Any], float], None]
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def accelerate(  # type: ignore[no-untyped-def] # noqa: PLR0913
-    x,
-    y,
-    z,
-    mass,
-    ax,
-    ay,
-    az,
-    count,
-    softening: tl.constexpr,
-    targets: tl.constexpr,
-    sources: tl.constexpr,
-):
-    """One block of targets against all sources; the count is a multiple of both."""
-    here = tl.program_id(0) * targets + tl.arange(0, targets)
-    xi, yi, zi = tl.load(x + here)[:, None], tl.load(y + here)[:, None], tl.load(z + here)[:, None]
-    sx = tl.zeros((targets, sources), dtype=xi.dtype)
-    sy = tl.zeros((targets, sources), dtype=xi.dtype)
-    sz = tl.zeros((targets, sources), dtype=xi.dtype)
-    for first in range(0, count, sources):
-        there = first + tl.arange(0, sources)
-        dx = tl.load(x + there)[None, :] - xi
-        dy = tl.load(y + there)[None, :] - yi
-        dz = tl.load(z + there)[None, :] - zi
-        square = dx * dx + dy * dy + dz * dz + softening
-        inverse = tl.rsqrt(square)
-        weight = tl.load(mass + there)[None, :] * inverse * inverse * inverse
-        sx += weight * dx
-        sy += weight * dy
-        sz += weight * dz
-    tl.store(ax + here, tl.sum(sx, axis=1))
-    tl.store(ay + here, tl.sum(sy, axis=1))
-    tl.store(az + here, tl.sum(sz, axis=1))
+def accelerate_on_host(bodies: list[Any], found: list[Any], softening: float) -> None:
+    """As the kernel, by PyTorch."""
+    x, y, z, mass = bodies
+    for first in range(0, len(found[0]), HOST_ROWS):
+        rows = slice(first, first + HOST_ROWS)
+        d = [part[None, :] - part[rows, None] for part in (x, y, z)]
+        weight = mass * (d[0] ** 2 + d[1] ** 2 + d[2] ** 2 + softening).rsqrt() ** 3
+        for axis, each in enumerate(d):
+            found[axis][rows] = (weight * each).sum(1)
+
+
+def kernel_for(device: Device) -> Accelerate:
+    if not device.is_gpu:
+        return accelerate_on_host
+    try:
+        from nbody_kernel import accelerate_first
+    except ImportError as failed:
+        cannot(f"Triton cannot be imported: {failed}", "pip install triton")
+    return accelerate_first
+
+
+class SplitBodies:
+    """x, y, z and mass of all bodies on each device, and the accelerations of its own part.
+
+    Its own part comes first there, then those of the devices after it, in turn: the kernel begins
+    with the first body. Positions of the others are unknown until they are gathered.
+    """
+
+    def __init__(self, devices: list[Device], kind: str, count: int) -> None:
+        dtype = torch.float64 if kind == "f64" else torch.float32
+        self.devices, self.part = devices, count // len(devices)
+        self.accelerate = kernel_for(devices[0])
+        whole = [torch.rand(count, dtype=dtype) for _ in range(4)]
+        self.held: list[list[Any]] = []
+        self.found: list[list[Any]] = []
+        for number, device in enumerate(devices):
+            bodies = [each.roll(-number * self.part).to(device.name) for each in whole]
+            for position in bodies[:3]:
+                position[self.part :] = float("nan")
+            self.held.append(bodies)
+            own = bodies[0][: self.part]
+            self.found.append([torch.full_like(own, float("nan")) for _ in range(3)])
+
+    def step(self) -> None:
+        self.gather()
+        for device, bodies, found in zip(self.devices, self.held, self.found, strict=True):
+            with torch.cuda.device(device.name) if device.is_gpu else nullcontext():
+                self.accelerate(bodies, found, SOFTENING**2)
+
+    def gather(self) -> None:
+        """The positions of each part, to all other devices."""
+        devices = len(self.devices)
+        for mine, bodies in enumerate(self.held):
+            for turn in range(1, devices):
+                other, at = self.held[(mine + turn) % devices], turn * self.part
+                for axis in range(3):
+                    there = bodies[axis][at : at + self.part]
+                    there.copy_(other[axis][: self.part], non_blocking=True)
+
+    def error(self) -> float:
+        """The largest relative error of a part, of some of its bodies."""
+        return max(map(check, self.held, self.found))
+
+    def times(self, seconds: float) -> list[float]:
+        """Seconds of a step, several times over. It was called before."""
+        if len(self.devices) == 1:
+            return self.devices[0].times(self.step, seconds)
+        once = self._once()
+        count = max(MIN_SAMPLES, min(MAX_SAMPLES, int(seconds / max(once, 1e-9))))
+        found = [self._once() for _ in range(count)]
+        for device in self.devices:
+            device.doubt_if_slowed()
+            self.devices[0].suspicious |= device.suspicious
+        return found
+
+    def _once(self) -> float:
+        self._wait()
+        began = time.perf_counter()
+        self.step()
+        self._wait()
+        return time.perf_counter() - began
+
+    def _wait(self) -> None:
+        for device in self.devices:
+            device.wait()
 
 
 def check(bodies: list[Any], found: list[Any]) -> float:
     """The relative error of some bodies' acceleration, against a sum in f64."""
     x, y, z, mass = (part.double() for part in bodies)
-    some = slice(0, len(x), max(1, len(x) // 16))
+    count = len(found[0])
+    some = slice(0, count, max(1, count // 16))
     d = [part[None, :] - part[some, None] for part in (x, y, z)]
     weight = mass / (d[0] ** 2 + d[1] ** 2 + d[2] ** 2 + SOFTENING**2) ** 1.5
     true = torch.stack([(weight * each).sum(1) for each in d])
     return relative_error(torch.stack([each[some] for each in found]), true)
 
 
-def measured(device: Device, kind: str, count: int, seconds: float) -> dict[str, Any]:
-    dtype = torch.float64 if kind == "f64" else torch.float32
-    bodies = [torch.rand(count, dtype=dtype, device=device.name) for _ in range(4)]
-    found = [torch.full_like(bodies[0], float("nan")) for _ in range(3)]
-
-    def call() -> None:
-        accelerate[(count // TARGETS,)](
-            *bodies, *found, count, SOFTENING**2, TARGETS, SOURCES, num_warps=WARPS
-        )
-
-    call()
-    error = check(bodies, found)
+def measured(
+    devices: list[Device], kind: str, count: int, seconds: float
+) -> Iterator[dict[str, Any]]:
+    bodies = SplitBodies(devices, kind, count)
+    bodies.step()
+    error = bodies.error()
     if not error < TOLERANCE[kind]:
         sys.exit(f"nbody_gpu: accelerations of {kind} are off by {error:.2g}")
-    flops = [OPERATIONS * float(count) ** 2 / once for once in device.times(call, seconds)]
-    return reading(device, "flops", "flop/s", flops, type=kind)
+    operations = OPERATIONS * float(count) ** 2
+    flops = [operations / once for once in bodies.times(seconds)]
+    yield reading(devices[0], "flops", "flop/s", flops, type=kind)
+    yield from energy_readings(devices, bodies.step, ("flops", "flop/s", operations), type=kind)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="N-body on a GPU.")
+    parser = argparse.ArgumentParser(description="N-body on GPUs.")
     parser.add_argument("--device", required=True)
     parser.add_argument("--bodies", type=int, required=True)
     parser.add_argument("--types", required=True)
     parser.add_argument("--seconds", type=float, required=True)
     options = parser.parse_args()
-    if options.bodies % TARGETS or options.bodies % SOURCES:
-        sys.exit(f"nbody_gpu: --bodies {options.bodies}: give a multiple of {TARGETS}")
-    device = Device(options.device)
+    names = options.device.split(",")
+    if options.bodies % (BLOCK * len(names)):
+        sys.exit(f"nbody_gpu: --bodies {options.bodies}: give a multiple of {BLOCK * len(names)}")
+    devices = [Device(name) for name in names]
     torch.manual_seed(1)
     kinds = options.types.split(",")
     each = options.seconds / len(kinds)
-    readings = [measured(device, kind, options.bodies, each) for kind in kinds]
+    readings = [row for kind in kinds for row in measured(devices, kind, options.bodies, each)]
     sys.stdout.write(json.dumps({"readings": readings}))
 
 

@@ -1,13 +1,16 @@
-"""Times collectives of torch.distributed between ranks of this node: NCCL on GPUs, else Gloo.
+"""Times collectives of torch.distributed between ranks of one node or several: NCCL, or Gloo.
 
 usage: python torch_collectives.py --ranks N --backend nccl|gloo --seconds S --sizes BYTES,...
+       [--nodes N]
 
 Times and bandwidths as nccl-tests define them (doc/PERFORMANCE.md): size is the larger of the send
 and the receive buffer of a rank; algorithm bandwidth is size over time; bus bandwidth is that times
 2 (n - 1) / n for allreduce and (n - 1) / n for allgather and reducescatter. A time is the mean over
 the ranks. Every result is checked before it is timed.
-Prints the JSON that probes read; exits with 1 and a line if a result is wrong. The ranks are
-children of this program and end with it.
+With --nodes, mpirun or srun starts this on each of them, in a folder that all see; --ranks are
+those of each.
+Prints the JSON that probes read, on the first node; exits with 1 and a line if a result is wrong.
+The ranks are children of this program and end with it.
 """
 
 from __future__ import annotations
@@ -15,13 +18,18 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
+import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+from node_links import ALONE, NodeLinks, NodeLinksError, linked
 
 BUS: dict[str, Callable[[int], float]] = {
     "allreduce": lambda ranks: 2 * (ranks - 1) / ranks,
@@ -42,11 +50,14 @@ def named(new: str, old: str) -> Any:
 
 
 class Rank:
-    """One of the ranks, with its buffers of f32 on its device."""
+    """One of the ranks of all nodes, with its buffers of f32 on its device.
 
-    def __init__(self, rank: int, ranks: int, backend: str) -> None:
-        self.rank, self.ranks, self.is_gpu = rank, ranks, backend == "nccl"
-        self.device = f"cuda:{rank}" if self.is_gpu else "cpu"
+    each: ranks of a node.
+    """
+
+    def __init__(self, rank: int, each: int, nodes: int, backend: str) -> None:
+        self.rank, self.ranks, self.is_gpu = rank, each * nodes, backend == "nccl"
+        self.device = f"cuda:{rank % each}" if self.is_gpu else "cpu"
 
     def wait(self) -> None:
         if self.is_gpu:
@@ -121,24 +132,21 @@ def readings_of(kind: str, size: int, ranks: int, times: list[float]) -> list[di
 
 def be_rank(options: argparse.Namespace) -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if options.backend == "gloo":
-        torch.set_num_threads(1)
+    rank = Rank(options.rank, options.ranks, options.nodes, options.backend)
+    if rank.is_gpu:
+        torch.cuda.set_device(rank.device)
     else:
-        torch.cuda.set_device(options.rank)
+        torch.set_num_threads(1)
     distributed.init_process_group(
-        options.backend,
-        init_method=f"file://{options.meet}",
-        rank=options.rank,
-        world_size=options.ranks,
+        options.backend, init_method=options.meet, rank=rank.rank, world_size=rank.ranks
     )
-    rank = Rank(options.rank, options.ranks, options.backend)
     sizes = [int(word) for word in options.sizes.split(",")]
     each = options.seconds / len(BUS) / len(sizes)
     found = [
         reading
         for kind in BUS
         for size in sizes
-        for reading in readings_of(kind, size, options.ranks, rank.times(kind, size, each))
+        for reading in readings_of(kind, size, rank.ranks, rank.times(kind, size, each))
     ]
     if options.rank == 0:
         sys.stdout.write(json.dumps({"readings": found}))
@@ -149,13 +157,18 @@ def be_rank(options: argparse.Namespace) -> None:
 # --- all together ------------------------------------------------------------------------------
 
 
-def run_ranks(options: argparse.Namespace, words: list[str]) -> int:
-    """Start the ranks; when one fails the others, which wait for it, are ended."""
+def run_ranks(each: int, words: list[str], links: NodeLinks = ALONE) -> int:
+    """Start the ranks of this node; when one fails the others, which wait for it, are ended."""
+    own = {"GLOO_SOCKET_IFNAME": links.interface} if links.interface else {}
+    before = each * links.number
     with tempfile.TemporaryDirectory() as folder:
-        line = [sys.executable, __file__, *words, "--meet", f"{folder}/meet"]
+        meet = f"file://{folder}/meet" if links.count == 1 else _address(links)
+        line = [sys.executable, __file__, *words, "--meet", meet]
         ranks = [
-            subprocess.Popen([*line, "--rank", str(rank)], stdin=subprocess.DEVNULL)
-            for rank in range(options.ranks)
+            subprocess.Popen(
+                [*line, "--rank", str(rank)], stdin=subprocess.DEVNULL, env=os.environ | own
+            )
+            for rank in range(before, before + each)
         ]
         left, code = set(ranks), 0
         while left and not code:
@@ -169,18 +182,32 @@ def run_ranks(options: argparse.Namespace, words: list[str]) -> int:
     return code
 
 
+def _address(links: NodeLinks) -> str:
+    """Of the first rank, at a port that is free on its node."""
+    with socket.socket() as free:
+        free.bind(("", 0))
+        ports = links.gathered(free.getsockname()[1])
+    return f"tcp://{links.first}:{ports[0]}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Time collectives of torch.distributed.")
     parser.add_argument("--ranks", type=int, required=True)
     parser.add_argument("--backend", choices=("nccl", "gloo"), required=True)
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--sizes", required=True)
+    parser.add_argument("--nodes", type=int, default=1)
     parser.add_argument("--rank", type=int, default=-1)
     parser.add_argument("--meet", default="")
     options = parser.parse_args()
-    if options.rank < 0:
-        sys.exit(run_ranks(options, sys.argv[1:]))
-    be_rank(options)
+    if options.rank >= 0:
+        be_rank(options)
+        return
+    try:
+        links = linked(options.nodes, Path("flowos-nodes.json"))
+        sys.exit(run_ranks(options.ranks, sys.argv[1:], links))
+    except NodeLinksError as why:
+        sys.exit(f"torch_collectives: {why}")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from gpu_common import (
     Device,
     TimedCall,
     cannot,
+    energy_readings,
     reading,
     relative_error,
     torch,
@@ -118,9 +119,11 @@ def gemm(device: Device, options: argparse.Namespace) -> Iterator[dict[str, Any]
             flops = [2.0 * n**3 / seconds for seconds in times]
             yield reading(device, "flops", "flop/s", flops, type=kind, n=n)
             last = call, n
-        if last and (joules := device.joules(last[0])):
-            per_joule = [2.0 * last[1] ** 3 / joules]
-            yield reading(device, "flops_per_joule", "flop/J", per_joule, type=kind, n=last[1])
+        if last:
+            call, n = last
+            yield from energy_readings(
+                [device], call, ("flops", "flop/s", 2.0 * n**3), type=kind, n=n
+            )
 
 
 # --- memory --------------------------------------------------------------------------------------
@@ -147,8 +150,10 @@ def stream(device: Device, options: argparse.Namespace) -> Iterator[dict[str, An
             wrong(f"array {name} of STREAM is not {true}")
     for name, call in kernels.items():
         times = device.times(call, options.seconds / len(kernels))
-        rates = [STREAM_KERNELS[name] * 8.0 * length / seconds for seconds in times]
+        moved = STREAM_KERNELS[name] * 8.0 * length
+        rates = [moved / seconds for seconds in times]
         yield reading(device, "bandwidth", "byte/s", rates, kernel=name)
+        yield from energy_readings([device], call, ("bandwidth", "byte/s", moved), kernel=name)
 
 
 def copy(device: Device, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -223,8 +228,11 @@ def deepbench(device: Device, options: argparse.Namespace) -> Iterator[dict[str,
                 if not error < TOLERANCE[kind]:
                     wrong(f"a {name} of {kind} is off by {error:.2g}")
                 times = device.times(call, each)
+                rate, levels = ("flops", "flop/s", operations), {"operation": name, "type": kind}
+                energy = list(energy_readings([device], call, rate, **levels))
             flops = [operations / seconds for seconds in times]
-            yield reading(device, "flops", "flop/s", flops, operation=name, type=kind)
+            yield reading(device, "flops", "flop/s", flops, **levels)
+            yield from energy
 
 
 def layer_product(device: Device, dtype: Any) -> tuple[TimedCall, TimedCall, float]:

@@ -1,7 +1,7 @@
 """Times trainings of resnet50/ by ranks of one node or several, with images from some storages.
 
 usage: python torch_training.py --folder DIR --own DIR --ranks N --epochs N --images N --side PIXELS
-       [--nodes N] [options of resnet50/train.py]
+       [--validation N] [--nodes N] [options of resnet50/train.py]
 
 The images (N are trained in an epoch) are made in --folder and stay there for the next call. They
 are trained by each loader in turn: DataLoader reads them there ("shared"), or from a copy in --own,
@@ -11,7 +11,9 @@ the page cache at the start, where the kernel lets go of it; the copy is.
 With --nodes, mpirun or srun starts this on each of them, which all see --folder; --ranks are those
 of each, --own is its own, and a copy is as slow as the slowest node's.
 Prints the JSON that probes read, on the first node. A stage is the mean of the ranks, a load the
-sum of them. The ranks are forked once PyTorch is imported, and end with this program.
+sum of them. After each epoch --validation images (4 by default, and one for each rank at least) are
+classified; elapsed is the time since the training began. The ranks are forked once PyTorch is
+imported, and end with this program.
 """
 
 from __future__ import annotations
@@ -203,6 +205,8 @@ def readings_of(
         at, stages = {"epoch": str(number)}, row["stages"]
         numbers += [("stage", "second", {**at, "stage": s}, [stages[s]]) for s in stages]
         numbers.append(("other_share", "1", at, [stages["other"] / sum(stages.values())]))
+        numbers += [(name, "1", at, [row[name]]) for name in ("train_top1", "validation_top1")]
+        numbers.append(("elapsed", "second", at, [row["elapsed_seconds"]]))
     for part, name in LOADS.items():
         load = epochs[0]["ranks"] * epochs[0][name]["load"]
         numbers.append(("load", "second", {"part": part}, [load]))
@@ -227,7 +231,7 @@ def measured(options: argparse.Namespace, words: list[str], links: NodeLinks) ->
     # What PyTorch loads when this is first used takes seconds, in each rank if not here.
     torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.0)
     ranks = options.ranks * links.count
-    validation = max(CLASSES, ranks)
+    validation = max(options.validation, ranks)
     images = Path(options.folder, "flowos-training", f"{options.images}-{validation}")
     if links.number == 0:
         make_images(images, options.images, validation, options.side)
@@ -265,6 +269,7 @@ def main(given: list[str] | None = None) -> int:
         parser.add_argument(f"--{name}", required=True)
     for name in ("ranks", "epochs", "images", "side"):
         parser.add_argument(f"--{name}", type=int, required=True)
+    parser.add_argument("--validation", type=int, default=CLASSES)
     parser.add_argument("--nodes", type=int, default=1)
     options, words = parser.parse_known_args(given)
     try:

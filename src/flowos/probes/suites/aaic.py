@@ -39,7 +39,7 @@ AAIC = PaperSuite(
             " GPU where the MPI is CUDA-aware; the paper's were on two nodes: see"
             " `flowos measure --pool NAME`",
             between="MPI between two nodes of the pool, by OSU's definitions, and collectives of"
-            " PyTorch on the first; the paper's were on hosts and on GPUs",
+            " PyTorch over its nodes; the paper's were on hosts and on GPUs",
         ),
         PaperFigure(
             number="9",

@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Sequence
 
-from flowos.model import Measurement, lower_is_better
+from flowos.model import Measurement, counted, lower_is_better
 from flowos.report._panels import headlines_of, varying, with_axis
 from flowos.report._report import HeadlineNumber, Report
-from flowos.report._words import counted, share_of, share_text, spread_of, untrusted_of, value_of
+from flowos.report._words import share_of, share_text, spread_of, untrusted_of, value_of
 from flowos.report.page._marks import people, symbol
 from flowos.report.page._markup import Markup, join, tag
 

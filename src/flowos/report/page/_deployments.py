@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from flowos.model import Pairs, Run
+from flowos.model import Pairs, Run, counted
 from flowos.plan import DeploymentSpread
 from flowos.report._deployments_text import ANSWERS
 from flowos.report._units import number, share
-from flowos.report._words import counted
 from flowos.report.page._head import document
 from flowos.report.page._marks import WIDTH, line, people, swatch, text
 from flowos.report.page._markup import Markup, join, tag

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from flowos.model import counted
 from flowos.report._timeline import Timeline
 from flowos.report._timeline_bars import MAX_LANES, Bar, DrawnRow, DrawnRows, drawn_rows
 from flowos.report._units import share
-from flowos.report._words import counted
 from flowos.report.page._marks import brief, bytes_of, people, seconds_of, swatch, time_scale
 from flowos.report.page._markup import Markup, tag
 from flowos.report.page._style import DASHES

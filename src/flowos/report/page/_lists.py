@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 
-from flowos.model import Measurement
+from flowos.model import Measurement, counted
 from flowos.report._report import Report
 from flowos.report._words import (
     Gap,
     Untrusted,
     case_text,
-    counted,
     gaps_of,
     number_text,
     remedy_of,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from flowos.model import Chart, Missing, Roofline
+from flowos.model import Chart, Missing, Roofline, counted
 from flowos.report import _units
 from flowos.report._comparison_table import grouped, summary
 from flowos.report._matrix import matrix_of
@@ -12,7 +12,6 @@ from flowos.report._report import Report, Section
 from flowos.report._roofline import panel_of
 from flowos.report._usual import TITLE
 from flowos.report._words import (
-    counted,
     early_of,
     facts_rows,
     gain_of,

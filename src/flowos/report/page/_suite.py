@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from flowos.model import Facts, Unmeasured
+from flowos.model import Facts, Unmeasured, counted
 from flowos.report._comparison_table import grouped
 from flowos.report._suite import (
     NumberRow,
@@ -22,14 +22,7 @@ from flowos.report._suite_text import (
     where,
     why_none_text,
 )
-from flowos.report._words import (
-    case_text,
-    counted,
-    facts_rows,
-    machine_line,
-    remedy_of,
-    value_of,
-)
+from flowos.report._words import case_text, facts_rows, machine_line, remedy_of, value_of
 from flowos.report.page._comparison_table import verdict_table
 from flowos.report.page._head import document
 from flowos.report.page._marks import people, words

@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from flowos.model import LoggedTask, SliceLog
+from flowos.model import LoggedTask, SliceLog, counted
 from flowos.report._timeline import Timeline, WorkerLane, timeline_of, times_by_task
 from flowos.report._units import share
-from flowos.report._words import counted
 from flowos.report.page._head import FILE, Frame, document
 from flowos.report.page._lanes import lanes
 from flowos.report.page._marks import brief, bytes_of, seconds_of

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from flowos.model import ListedRun, Process, SliceRecord
-from flowos.report._words import counted
+from flowos.model import ListedRun, Process, SliceRecord, counted
 from flowos.report.page._markup import Markup, join, tag
 from flowos.report.site._frame import notes, section, site_page
 from flowos.report.site._program import flows_table

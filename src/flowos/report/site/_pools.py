@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from flowos.model import Pool, SliceRecord
+from flowos.model import Pool, SliceRecord, counted
 from flowos.report._storage_text import tier_words
-from flowos.report._words import counted
 from flowos.report.page._marks import seconds_of
 from flowos.report.page._markup import Markup, join, tag
 from flowos.report.site._frame import section, site_page

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from flowos.model import Process
+from flowos.model import Process, counted
 from flowos.report._units import size
-from flowos.report._words import counted
 from flowos.report.page._marks import seconds_of
 from flowos.report.page._markup import Markup
 from flowos.report.site._frame import notes, program_link, section, site_page

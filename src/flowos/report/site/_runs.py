@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from flowos.model import ListedRun
-from flowos.report._words import counted
+from flowos.model import ListedRun, counted
 from flowos.report.page._markup import Markup, tag
 from flowos.report.site._frame import notes, quoted, section, site_page
 from flowos.report.site._tables import Cell, ListPart, clock, lasted, pager, state, table

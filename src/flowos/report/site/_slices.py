@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from flowos.model import SliceRecord
+from flowos.model import SliceRecord, counted
 from flowos.report._slice_words import accounted_words, asked_words, job_words
-from flowos.report._words import counted
 from flowos.report.page._marks import brief, seconds_of
 from flowos.report.page._markup import Markup, join, tag
 from flowos.report.site._frame import notes, program_link, section, site_page

@@ -1,5 +1,7 @@
 """The folder of a pool: others of its user remove it as it is empty; it is not there."""
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -77,6 +79,33 @@ def test_one_that_is_not_there_is_not_made_and_is_said_with_how_to_mend_it(
 def test_a_check_leaves_nothing_in_it(tmp_path: Path) -> None:
     check_shared_folder(Pool(name="p", kind="slurm", shared=str(tmp_path)))
     assert not [*tmp_path.iterdir()]
+
+
+SHOWS = """
+import sys
+from flowos.engine.cluster._shared_folder import base_of, shown
+from flowos.model import Pool
+with shown(base_of(Pool(name="p", kind="slurm", shared=sys.argv[1]))) as (proof, word):
+    print(proof, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_what_a_killed_program_left_in_it_is_removed_by_the_next_one_and_no_other(
+    tmp_path: Path,
+) -> None:
+    def showing() -> "subprocess.Popen[str]":
+        words, pipe = (sys.executable, "-c", SHOWS, str(tmp_path)), subprocess.PIPE
+        return subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True)
+
+    with showing() as killed, showing() as lives:
+        left, kept = (Path(each.stdout.readline().strip()) for each in (killed, lives))  # type: ignore[union-attr]
+        killed.kill()
+        killed.wait()
+        assert left.exists()
+        check_shared_folder(Pool(name="p", kind="slurm", shared=str(tmp_path)))
+        assert (left.exists(), kept.exists()) == (False, True)
+        assert [*left.parents[2].iterdir()] == [kept.parents[1]]
 
 
 def test_the_current_folder_that_was_removed_is_said(

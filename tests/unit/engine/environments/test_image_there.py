@@ -25,30 +25,30 @@ def of(path: Path, content: bytes) -> Image:
 
 
 def test_it_is_entered_where_it_is_named(image: Image) -> None:
-    assert image_there(image, "", "") == (image, ())
+    assert image_there(image, "", "") == (image, (), False)
 
 
 def test_a_copy_is_taken_for_one_that_is_not_there(image: Image, tmp_path: Path) -> None:
     gone = of(tmp_path / "gone", CONTENT)
     with pytest.raises(Unseen):
         image_there(gone, "", "")
-    found, notes = image_there(gone, str(image.source), "")
-    assert (found, notes) == (image, ())
+    assert image_there(gone, str(image.source), "") == (image, (), False)
 
 
 def test_a_folder_is_not_copied_to_scratch(tmp_path: Path) -> None:
     folder = Image(form="folder", digest="tree-sha256:0", source=tmp_path)
-    assert image_there(folder, "", str(tmp_path / "scratch")) == (folder, ())
+    assert image_there(folder, "", str(tmp_path / "scratch")) == (folder, (), False)
 
 
 def test_what_lies_in_scratch_is_used_as_long_as_it_is_whole(image: Image, tmp_path: Path) -> None:
     scratch = str(tmp_path / "scratch")
-    first, notes = image_there(image, "", scratch)
+    first, notes, verified = image_there(image, "", scratch)
     assert [f"copied once to {first.source}" in note for note in notes] == [True]
-    assert image_there(image, "", scratch) == (first, ())
+    assert verified
+    assert image_there(image, "", scratch) == (first, (), True)
     Path(first.source).write_bytes(CONTENT + b"more")
-    again, notes = image_there(image, "", scratch)
-    assert (again, len(notes)) == (first, 1)
+    again, notes, verified = image_there(image, "", scratch)
+    assert (again, len(notes), verified) == (first, 1, True)
     assert Path(first.source).read_bytes() == CONTENT
 
 

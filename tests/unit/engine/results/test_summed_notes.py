@@ -19,6 +19,14 @@ def test_what_nodes_took_from_one_journal_is_one_note_with_the_sum() -> None:
     )
 
 
+def test_one_result_is_one() -> None:
+    one, two = taken_note(1, "cache c"), taken_note(2, "cache c")
+    assert one == "1 result was taken from cache c"
+    assert summed_notes([one]) == (one,)
+    assert summed_notes([one, one]) == (two,)
+    assert summed_notes([one, two]) == ("3 results were taken from cache c",)
+
+
 def test_what_ran_again_on_several_nodes_is_one_note_with_the_first_file() -> None:
     gone = [again_note(count, "sim", "its file is gone", f"/{count}.npy") for count in (1, 3)]
     other = again_note(1, "sim", "its file has another content", "/a (b).npy")

@@ -3,7 +3,10 @@
 #
 # Arguments: the FIFO that messages come by, the one for answers, the file for what is too long. All
 # but the values is float64, as each call of readBin and writeBin takes 10 us. Texts end with a 0 byte.
-local({
+# A function with a name: where R is killed by a signal it prints its calls, `local` with all that is
+# in it.
+.flowos <- function() {
+  rm(.flowos, envir = globalenv())
   LOGICAL <- 1; INTEGER <- 2; DOUBLE <- 3; COMPLEX <- 4; TEXT <- 5
   NAMES <- c("logical", "integer", "double", "complex", "character")
   BYTES <- c(4, 4, 8, 16)
@@ -221,4 +224,5 @@ local({
     if (head[[1]] == 1) teach(numbers, texts_of(from, numbers[[3]], numbers[[4]])) else run(numbers, from)
     if (head[[2]]) close(from)
   }
-})
+}
+.flowos()

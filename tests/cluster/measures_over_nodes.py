@@ -1,7 +1,7 @@
-"""What a test runs inside a `Box` whose nodes are apart: the training probe's program on both.
+"""What a test runs inside a `Box` whose nodes are apart: a probe's program on both.
 
-`python trains.py KEYS` holds two nodes; KEYS: of their pool, as JSON. Prints what the probe reads
-of few images, as lines: metric, loader, value.
+`python measures_over_nodes.py PROBE KEYS` holds two nodes; KEYS: of their pool, as JSON. Prints
+what the probe reads of its last case, made short, as lines: metric, levels, first value.
 """
 
 import json
@@ -36,14 +36,18 @@ NODE = Facts(
     mpis=(MPI,),
     tools=(Tool(name="torch", version="2", path=PYTHON),),
 )
+SHORT = {
+    "training": {"images": "64", "epochs": "1", "workers": "0", "validation": "4"},
+    "collectives": {"seconds": "0.1", "sizes": "8,65536"},
+}
 
 
-def main(keys: dict[str, str]) -> None:
-    probe = probe_named("training")
+def main(name: str, keys: dict[str, str]) -> None:
+    probe = probe_named(name)
     assert probe
-    cases = probe.cases(NODE, MeasurementRequest(effort="quick", probes=("training",), nodes=2))
+    cases = probe.cases(NODE, MeasurementRequest(effort="quick", probes=(name,), nodes=2))
     assert not isinstance(cases, Unmeasured)
-    case = with_details(cases[-1], images="64", epochs="1", workers="0")
+    case = with_details(cases[-1], **SHORT[name])
     program = probe.program(case)
     script = str(package_data("probes/programs").joinpath(program.script))
     words = (program.argv[0], script, *program.argv[1:])
@@ -56,8 +60,8 @@ def main(keys: dict[str, str]) -> None:
     if isinstance(found, Unmeasured):
         sys.exit(f"{found.reason}: {outcome.stderr.decode(errors='replace')}")
     for each in found:
-        loader = dict(each.levels)["loader"].replace(" ", "-")
-        sys.stdout.write(f"{each.metric} {loader} {each.values[0]}\n")
+        levels = ",".join(level.replace(" ", "-") for _, level in each.levels)
+        sys.stdout.write(f"{each.metric} {levels} {each.values[0]}\n")
 
 
-main(json.loads(sys.argv[1]))
+main(sys.argv[1], json.loads(sys.argv[2]))

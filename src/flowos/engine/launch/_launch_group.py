@@ -1,0 +1,51 @@
+"""Launches that end together: those that a thread starts on nodes which may be taken from it."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from flowos.engine.launch._running import RunningProcess
+
+
+class LaunchGroup:
+    """Methods may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: list[RunningProcess] = []
+        self._over = False
+
+    @contextmanager
+    def joined(self) -> Iterator[None]:
+        """Until the end of the `with` each launch that this thread starts is one of them."""
+        before = group_of_thread()
+        _thread.group = self
+        try:
+            yield
+        finally:
+            _thread.group = before
+
+    def add(self, running: "RunningProcess") -> None:
+        """One that begins when the others were ended is ended, too."""
+        with self._lock:
+            self._running = [each for each in self._running if not each.done] + [running]
+            over = self._over
+        if over:
+            running.stop()
+
+    def end(self) -> None:
+        """Ask them all for their end; whoever waits for them sees it."""
+        with self._lock:
+            self._over, left = True, self._running
+        for running in left:
+            running.stop()
+
+
+def group_of_thread() -> LaunchGroup | None:
+    """Which the launches of this thread join."""
+    return getattr(_thread, "group", None)
+
+
+_thread = threading.local()
