@@ -7,7 +7,6 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from flowos._dataclasses import dataclass, field
-from flowos.model._names import counted
 
 Counts = tuple[tuple[str, int], ...]
 """(name, count) pairs, by name."""
@@ -133,6 +132,8 @@ def _counts(needs: Needs) -> Counts:
 
 def _amount(count: int, name: str) -> str:
     """Devices of a cluster have names of one form."""
+    from flowos.model._names import counted  # a bare `flowos exec` has no need of it
+
     nouns = {"gpu": "GPU", "core": "core"}
     return counted(count, nouns[name]) if name in nouns else f"{count} {name}"
 

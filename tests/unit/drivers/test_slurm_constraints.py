@@ -83,6 +83,19 @@ def test_nodes_without_features_and_those_that_sinfo_does_not_name() -> None:
     )
 
 
+def test_a_generic_resource_that_no_node_has_is_said_with_the_nearest() -> None:
+    devices = (("gpu", 2), ("nic", 1))
+    nodes = (NodeInfo(name="n1", cores=4, devices=devices), NodeInfo(name="n2", cores=4))
+
+    def said(gres: str, of: tuple[NodeInfo, ...] = nodes) -> str:
+        return refusal_of_gres(Pool(name="c", kind="slurm", gres=gres), "main", of)
+
+    assert said("") == said("gpu:a100:9,nic:1") == said("gpu", nodes[1:]) == ""
+    no = "gres='gpx:1': no node of partition 'main' has 'gpx'"
+    assert said("gpx:1") == f"{no}; its nodes have gpu, nic; did you mean 'gpu'?"
+    assert said("gpx:1", nodes[1:]) == f"{no}; its nodes have none"
+
+
 def typed(
     gres: str, nodes: int = 1, said: str = "n1|gpu:a100:4(S:0-1),nic:1\nn2|gpu:a100\n"
 ) -> str:

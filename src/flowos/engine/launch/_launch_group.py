@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from flowos.engine.launch._prepared import of_thread
+
 if TYPE_CHECKING:
     from flowos.engine.launch._running import RunningProcess
 
@@ -20,12 +22,12 @@ class LaunchGroup:
     @contextmanager
     def joined(self) -> Iterator[None]:
         """Until the end of the `with` each launch that this thread starts is one of them."""
-        before = group_of_thread()
-        _thread.group = self
+        before = getattr(of_thread, "group", None)
+        of_thread.group = self
         try:
             yield
         finally:
-            _thread.group = before
+            of_thread.group = before
 
     def add(self, running: "RunningProcess") -> None:
         """One that begins when the others were ended is ended, too."""
@@ -41,11 +43,3 @@ class LaunchGroup:
             self._over, left = True, self._running
         for running in left:
             running.stop()
-
-
-def group_of_thread() -> LaunchGroup | None:
-    """Which the launches of this thread join."""
-    return getattr(_thread, "group", None)
-
-
-_thread = threading.local()

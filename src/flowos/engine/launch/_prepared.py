@@ -11,6 +11,7 @@ What is promised, whatever the runtime and the launcher:
 """
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path, PurePath
@@ -21,7 +22,6 @@ from flowos._dataclasses import dataclass
 from flowos.drivers import Launcher, Runtime, launcher_named
 from flowos.engine._ask import announce_start
 from flowos.engine.launch._capture import Capture, Pipes, Spawn
-from flowos.engine.launch._launch_group import group_of_thread
 from flowos.engine.launch._run_folders import make_memory_folder, remove_run_folder
 from flowos.engine.launch._running import RunningProcess, all_running
 from flowos.engine.launch._session import LaunchSession
@@ -31,6 +31,8 @@ Stdin = int | bytes | None
 """A descriptor, the bytes themselves, or None for /dev/null."""
 
 MAX_OUTPUT_BYTES = 64 << 20
+of_thread = threading.local()
+"""`group`: the `LaunchGroup` that what this thread starts joins, if there is one."""
 
 
 def own_variables() -> Pairs:
@@ -91,7 +93,7 @@ class PreparedLaunch:
         )
         if self.session.elsewhere:
             self.session.elsewhere.on_launch()
-        if group := group_of_thread():
+        if group := getattr(of_thread, "group", None):
             group.add(running)
         return running
 
