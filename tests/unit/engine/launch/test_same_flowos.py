@@ -10,7 +10,7 @@ import pytest
 
 import flowos
 from flowos.engine.launch._same_flowos import mend_words, sizes_here, unlike, unlike_words
-from flowos.engine.ray.ray_worker import RayWorker
+from flowos.engine.ray import ray_worker
 
 HERE = Path(str(flowos.__file__)).parent
 OURS, MORE = sizes_here(), sizes_here("cli", "no/such/folder")
@@ -101,6 +101,7 @@ def test_an_actor_of_ray_loads_nothing_with_another_flowos(
     context = SimpleNamespace(get_node_id=lambda: "a node")
     ray = SimpleNamespace(get_runtime_context=lambda: context)
     monkeypatch.setitem(sys.modules, "ray", ray)
-    actor = RayWorker([], OURS)
+    monkeypatch.setattr(ray_worker, "is_worker", False)  # an actor sets it; undone at the end
+    actor = ray_worker.RayWorker([], OURS)
     add(there / "__init__.py", "\n__version__ = '9.9.9'\n")
     assert actor.load(b"no pickle") == (("9.9.9", "__init__.py"), "a node")
