@@ -52,7 +52,7 @@ def test_on_slurm(here: str, box: Box, tmp_path: Path) -> None:
 
 def test_on_nodes_that_slurm_powers_up(here: str, cloud: Box, tmp_path: Path) -> None:
     pool = settings(tmp_path, cloud.shared, kind="slurm", partition="cloud")
-    assert ran("there", 2, (), **cloud.variables, **pool) == (here, {"c1", "c2"})
+    assert ran("there", 2, cloud.enter, **cloud.variables, **pool) == (here, {"c1", "c2"})
     assert comes(lambda: down(cloud) == {"c1", "c2"})
 
 
