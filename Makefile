@@ -35,7 +35,7 @@ else
 endif
 
 test-environments:  ## images and runtimes for real, as an ordinary user (ARGS="-k name")
-	@tools/setup check
+	@tools/setup test
 	$(PY)/pytest -p no:cacheprovider tests/environments $(ARGS)
 
 test-cluster:  ## a Slurm and a Grid Engine for real, as an ordinary user (ARGS="-k name")
