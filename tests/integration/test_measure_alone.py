@@ -264,13 +264,14 @@ def test_it_measures_between_results_of_a_map() -> None:
 
 
 def test_it_measures_between_nodes_of_a_pool(tmp_path: Path) -> None:
-    result = fo.measure("parallel_io", pool="two", scratch=".")
+    Path("flowos.toml").write_text(FAKE.replace("two", "pair"))  # whose nodes no other test used
+    result = fo.measure("parallel_io", pool="pair", scratch=".")
     run = result.report.run
     assert run.deployment is not None
-    assert run.deployment.pool == "two"
-    assert [node.name for node in run.deployment.nodes] == ["two-1", "two-2"]
+    assert run.deployment.pool == "pair"
+    assert [node.name for node in run.deployment.nodes] == ["pair-1", "pair-2"]
     assert (run.request.nodes, run.request.scratch) == (2, tmp_path)
-    assert {dict(m.case.levels)["clients"] for m in result.report.measurements} == {"2"}
+    assert {dict(m.case.levels)["clients"] for m in result.report.measurements} == {"1", "2"}
     assert result.lost == ""
 
 

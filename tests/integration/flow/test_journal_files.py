@@ -90,7 +90,7 @@ def test_a_command_runs_again_when_its_program_or_a_file_it_names_changed(tmp_pa
     def run() -> list[object]:
         flow = fo.flow_output(fo.command([tool, data], variables={"A": "1"})())
         with fo.slice(flow, journal=tmp_path / "journal") as s:
-            return [*s.run(), sum("were taken" in note for note in s.notes)]
+            return [*s.run(), sum("result was taken from" in note for note in s.notes)]
 
     tool.write_text('#!/bin/sh\ncat "$1"\n')
     tool.chmod(0o755)
