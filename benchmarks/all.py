@@ -28,6 +28,7 @@ NAMES = (
     "trust",
     "aa",
     "environments",
+    "boots",
     "leftovers",
     "feed",
     "training",

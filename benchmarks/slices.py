@@ -38,6 +38,7 @@ from tests.cluster.cloud_nodes import down
 CASES = ("hop", "wide", "array", "command", "hold")
 PROGRAM = Path(__file__).with_name("_slice_contestants.py")
 MOMENTS = Path(__file__).with_name("_slice_moments.py")
+LIMITS = Path(__file__).with_name("_link_limits.py")
 LOGIN = "10.77.0.254"
 """Address of the box's controller, where the programs run."""
 POOLS = """\
@@ -86,7 +87,7 @@ def main() -> int:
         }
         contest = Contest(PROGRAM, box.enter, variables)
         contest.hold(options.only.split(","), options.rounds, options.seconds)
-        link = mb_per_second(box)
+        link, limits = mb_per_second(box), limits_of_link(box)
         turns = options.rounds if OURS in contest.answers else 0
         timed = [moments(box, variables) for _ in range(turns)]
     engines = contest.engines()
@@ -94,6 +95,7 @@ def main() -> int:
         "machine": machine(),
         "rounds": options.rounds,
         "link_mb_per_second": link,
+        "limits": limits,
         "engines": engines,
         "moments": {name: [turn[name] for turn in timed] for name in MAX_SECONDS if timed},
         "skipped": contest.skipped,
@@ -117,6 +119,19 @@ def mb_per_second(box: Box) -> float | None:
     server.wait()
     bits = json.loads(done.stdout)["end"]["sum_received"]["bits_per_second"]
     return float(bits) / 8e6
+
+
+def limits_of_link(box: Box) -> dict[str, float]:
+    """Of bare TCP and TLS between a node and the program: see the file."""
+    python = (sys.executable, str(LIMITS))
+    with subprocess.Popen(
+        (*box.enter, *python, "serve", LOGIN, str(box.shared)), stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout
+        port = server.stdout.readline().strip()
+        done = box.run("srun", "-N1", "-n1", *python, "ask", LOGIN, port, str(box.shared))
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
 
 
 def moments(box: Box, variables: Mapping[str, str]) -> dict[str, float]:
@@ -197,11 +212,16 @@ def of_turns(contest: Contest, name: str, case: str) -> list[float]:
 
 
 def table(report: Mapping[str, Any]) -> str:
-    link = report["link_mb_per_second"]
+    link, limits = report["link_mb_per_second"], report["limits"]
     carried = f"{link:.0f} MB/s" if link else "not measured, there is no iperf3"
     lines = [
         f"{report['machine']}",
         f"one connection from a node, by iperf3: {carried}",
+        *(
+            f"bare {name} to a node and back: {limits[f'{low}_round_trip_seconds'] * 1e6:.1f} us, "
+            f"one way {limits[f'{low}_mb_per_second']:.0f} MB/s"
+            for name, low in (("TCP", "tcp"), ("TLS", "tls"))
+        ),
     ]
     heads = ("start s", "hop us", "wide us", "array MB/s", "command ms", "hold ms", "PSS MB")
     lines.append(f"{'':18}" + "".join(f"{h:>12}" for h in (*heads, "processes")))

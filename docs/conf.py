@@ -44,6 +44,15 @@ shutil.rmtree(HERE / "reference/generated", ignore_errors=True)
 _generated.write(HERE / "reference/generated")
 
 
+def _shorter_sidebar(_: object, name: str, *given: object) -> None:
+    """Nine of ten links of the site were of sidebars, half of them of decisions on every page."""
+    context = given[1]
+    assert isinstance(context, dict)
+    if whole := context.get("toctree"):
+        depth = 1 if name.startswith("adr/") else -1
+        context["toctree"] = lambda **asked: whole(**asked | {"collapse": True, "maxdepth": depth})
+
+
 def setup(app: "Sphinx") -> None:
     def convert(_: object, *given: object) -> None:
         lines = given[-1]
@@ -51,3 +60,4 @@ def setup(app: "Sphinx") -> None:
         lines[:] = _docstrings.converted(lines)
 
     app.connect("autodoc-process-docstring", convert)
+    app.connect("html-page-context", _shorter_sidebar, priority=400)  # before the theme's own

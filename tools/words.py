@@ -65,37 +65,35 @@ Line = tuple[int, str]
 
 
 @lru_cache(maxsize=1)
-def parsed(text: str) -> ast.Module:
-    return ast.parse(text)
+def texts(text: str) -> tuple[list[Line], list[Line]]:
+    """Docstrings, and all other texts; with each, its line."""
+    nodes = list(ast.walk(ast.parse(text)))
+    alone = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    documented, others = list[Line](), list[Line]()
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            (documented if id(node) in alone else others).append((node.lineno, node.value))
+    return documented, others
 
 
 def python_prose(text: str) -> Iterator[Line]:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
-    for line, docstring in docstrings(parsed(text)):
+    for line, docstring in texts(text)[0]:
         yield from enumerate(docstring.splitlines(), line)
-
-
-def docstrings(tree: ast.Module) -> Iterator[Line]:
-    for node in ast.walk(tree):
-        value = node.value if isinstance(node, ast.Expr) else None
-        if isinstance(value, ast.Constant) and isinstance(value.value, str):
-            yield value.lineno, value.value
 
 
 def messages(text: str) -> Iterator[Line]:
     """Texts of several words that are no docstrings: help, and what is printed or raised."""
-    documented = set(docstrings(parsed(text)))
-    for node in (each for each in ast.walk(parsed(text)) if isinstance(each, ast.Constant)):
-        value = node.value if isinstance(node.value, str) else ""
-        if " " in value and (node.lineno, value) not in documented:
-            yield node.lineno, " ".join(value.split())
+    for line, value in texts(text)[1]:
+        if " " in value:
+            yield line, " ".join(value.split())
 
 
 def bare_raises(text: str) -> Iterator[Line]:
     """Sentences of docstrings that say what is raised, and not when."""
-    for line, docstring in docstrings(parsed(text)):
+    for line, docstring in texts(text)[0]:
         for found in RAISES.finditer(docstring):
             what = found[0].partition(" ")[2]
             if not CONDITION.search(what) or COLON.match(what):

@@ -126,9 +126,10 @@ class Box:
     @property
     def _of_ranks(self) -> dict[str, str]:
         """Open MPI 4.1's shared memory crashes and hangs where several jobs are on one machine
-        (open-mpi/ompi#7642), as those of the boxes of several tests are."""
+        (open-mpi/ompi#7642), as those of the boxes of several tests are. Ranks share few cores:
+        one that waits lets the others run."""
         through = {} if self.apart else {"OMPI_MCA_btl_tcp_if_include": "lo"}
-        return {"OMPI_MCA_btl": "self,tcp", **through}
+        return {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_mpi_yield_when_idle": "1", **through}
 
     @property
     def _of_daemons(self) -> dict[str, str]:

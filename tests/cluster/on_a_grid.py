@@ -245,7 +245,7 @@ def test_nodes_are_freed_and_what_runs_there_ends_when_the_program_is_killed(
 def test_what_ran_is_accounted_by_grid_engine(provider: Provider) -> None:
     leased = provider.hold(Ask())
     (node,) = leased.nodes
-    burns = "import time; t = time.process_time()\nwhile time.process_time() < t + 2: pass"
+    burns = "import time; t = time.process_time()\nwhile time.process_time() < t + 0.5: pass"
     assert node.run(Launch(argv=(sys.executable, "-c", burns))).ok
     provider.free(leased)
 
@@ -255,7 +255,7 @@ def test_what_ran_is_accounted_by_grid_engine(provider: Provider) -> None:
         rows = [line.split() for line in said.splitlines()]
         return max((float(row[1].rstrip("s")) for row in rows if row[:1] == ["cpu"]), default=0.0)
 
-    assert comes(lambda: cpu_seconds() >= 2.0)
+    assert comes(lambda: cpu_seconds() >= 0.5)
 
 
 def test_a_flow_file_gives_the_same_here_and_on_nodes_of_the_pool(

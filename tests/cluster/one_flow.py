@@ -79,7 +79,7 @@ def digest(s: HeldSlice) -> tuple[str, set[str]]:
 
 
 def main(pool: str, nodes: str, workers: Workers = "process") -> None:
-    with fo.slice(pool=pool, nodes=int(nodes), workers=workers) as s:
+    with fo.slice(pool=pool, nodes=int(nodes), cores=2, workers=workers) as s:
         found, names = digest(s)
     sys.stdout.write(f"{found} {' '.join(sorted(names))}\n")
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from tests.environments.conftest import debian  # noqa: F401 - fixture
-from tests.environments.test_measure_env import SMALL
 
 from .box import Box
 from .python_image import make_python_image
 
 POOL = '[pools.c]\nkind = "slurm"\nnodes = 2\nshared = "{shared}"\n'
-MINUTES = ("0.3", "1", "2", "4")
-"""What a busy machine does not measure in time is stopped."""
+ONCE = Path(__file__).with_name("measures_once.py")
+TIMES = ((), ("--minutes", "4"))
+"""What a very busy machine does not measure in time is stopped."""
 
 
 def test_on_one_node_what_is_compared_here_is_compared_there(box: Box, tmp_path: Path) -> None:
@@ -70,8 +70,8 @@ def nodes_of(report: dict[str, Any]) -> list[str]:
 
 def measured(box: Box, folder: Path, probes: set[str], *words: str | Path) -> dict[str, Any]:
     """The report, once each of these was measured in each environment."""
-    for minutes in MINUTES:
-        done = call(box, folder, *words, "--minutes", minutes)
+    for time in TIMES:
+        done = call(box, folder, *words, *time)
         assert done.returncode in (0, 1), done.stderr
         report: dict[str, Any] = json.loads(done.stdout)["report"]
         seen = {(m["case"]["probe"], env_of(m)) for m in report["measurements"]}
@@ -85,7 +85,7 @@ def call(box: Box, folder: Path, *words: str | Path) -> "subprocess.CompletedPro
     (folder / "flowos.toml").write_text(POOL.format(shared=box.shared))
     given = {"FLOWOS_CONFIG": str(folder / "flowos.toml"), "XDG_CACHE_HOME": f"{box.folder}/cache"}
     out = ("--store", f"sqlite:///{folder}/runs.db", "--out", folder / "report", "--json")
-    asked = (sys.executable, "-c", SMALL, "measure", "--quick", "--pool", "c", *words, *out)
+    asked = (sys.executable, ONCE, "measure", "--quick", "--pool", "c", *words, *out)
     return subprocess.run(
         [*map(str, (*box.enter, *asked))],
         env={**os.environ, **box.variables, **given},

@@ -44,7 +44,7 @@ def pool(box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 def test_a_guest_runs_on_the_nodes_and_leaves_nothing(pool: str, name: str) -> None:
     pytest.importorskip({"dask": "distributed", "spark": "pyspark"}.get(name, name))
     nodes, answer = ANSWERS[name]
-    with fo.slice(pool=pool, nodes=nodes) as s:
+    with fo.slice(pool=pool, nodes=nodes, cores=1) as s:  # Ray starts a Python for each core
         with s.guest(name) as at:
             assert answer_of(name, at) == answer
             folders = at.folders
@@ -83,7 +83,7 @@ def test_a_guest_of_several_programs_runs_in_an_image(pool: str, image: Path, na
         binds=[*OURS, sys.prefix, "/etc", *(f"/usr/bin/{each}" for each in SCRIPTED)],
         variables={"PYTHONPATH": sysconfig.get_path("purelib"), "JAVA_HOME": str(java)},
     )
-    with fo.slice(pool=pool, nodes=1, env=env) as s:
+    with fo.slice(pool=pool, nodes=1, cores=1, env=env) as s:
         with s.guest(name) as at:
             assert answer_of(name, at) == ANSWERS[name][1]
             folders = at.folders

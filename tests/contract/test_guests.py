@@ -130,6 +130,16 @@ def test_no_agent_of_ray_has_to_choose_its_port_in_a_quarter_of_a_minute() -> No
         assert not any("agent" in word and word.endswith("=0") for word in words.argv)
 
 
+def test_ray_gathers_what_workers_print_for_clients_that_show_it() -> None:
+    driver, quiet = guest_named("ray"), GuestPlan(**{**vars(PLAN), "logs": False})
+    less = "--include-log-monitor=false"
+    assert not any(less in words.argv for words in programs("ray"))
+    worker = driver.worker(quiet, "10.0.0.9:40621")
+    assert worker
+    assert less in driver.head(quiet).argv
+    assert less in worker.argv
+
+
 def test_the_head_of_ray_beside_the_client_has_no_cores_for_work() -> None:
     assert guest_named("ray").head_is_ours
     head, worker = programs("ray")

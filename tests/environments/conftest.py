@@ -302,6 +302,13 @@ def debian() -> Path:
             return image.build_image(DEBIAN, name="debian").path
 
 
+def printed(path: Path, *argv: str) -> str:
+    with here().ready(Environment(image=here().image_at(path), runtime="auto")) as ready:
+        outcome = here().run(Launch(argv=argv, env=ready.env))
+    assert outcome.ok, outcome
+    return outcome.stdout.decode()
+
+
 @pytest.fixture
 def nothing_is_left() -> Iterator[None]:
     """What a test launches takes its processes, mounts, descriptors and folders along."""

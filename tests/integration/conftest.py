@@ -4,6 +4,7 @@ import fcntl
 import gc
 import json
 import os
+import pickle
 import shutil
 import signal
 import subprocess
@@ -21,7 +22,8 @@ import pytest
 
 from flowos.cli import main
 from flowos.engine import here
-from flowos.model import Launch
+from flowos.model import Facts, Launch
+from flowos.operations._facts import facts
 from flowos.store import open_store
 from tests.waiting import PATIENCE_SECONDS
 
@@ -120,6 +122,25 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> MadeOnce:
         return base / name
 
     return made
+
+
+@pytest.fixture(scope="session")
+def look_of_here(made_once: MadeOnce) -> Path:
+    """A file with the facts of this machine, looked at once for all that check other things."""
+
+    def look(folder: Path) -> None:
+        (folder / "facts").write_bytes(pickle.dumps(facts()))
+
+    return made_once("look", look) / "facts"
+
+
+@pytest.fixture
+def looked_once(monkeypatch: pytest.MonkeyPatch, look_of_here: Path) -> Facts:
+    """Commands in this process take these facts; to collect them takes most of their time."""
+    found: Facts = pickle.loads(look_of_here.read_bytes())
+    for operation in ("measure._run", "suite"):
+        monkeypatch.setattr(f"flowos.operations.{operation}.facts", lambda _: found)
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """Programs that are compiled ahead: progress, what is shared and kept, errors."""
 
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any, cast
@@ -8,8 +9,16 @@ from typing import Any, cast
 import pytest
 
 from flowos.engine import Node, here
-from flowos.model import BARE, Environment, FlowosError, Image, Launch, MeasureError, Progress
-from flowos.operations._facts import facts
+from flowos.model import (
+    BARE,
+    Environment,
+    Facts,
+    FlowosError,
+    Image,
+    Launch,
+    MeasureError,
+    Progress,
+)
 from flowos.operations.measure._binary_cache import BinaryCache
 from flowos.operations.measure._environments import PreparedEnvironment, bare_on
 from flowos.probes import Build, _build, best_compiler, built_by
@@ -24,15 +33,19 @@ SOURCES = {
 }
 
 
-def cache_in(folder: Path) -> BinaryCache:
-    return BinaryCache(bare_on(here(), facts(), folder, folder))
+CacheIn = Callable[[Path], BinaryCache]
+
+
+@pytest.fixture
+def cache_in(looked_once: Facts) -> CacheIn:
+    return lambda folder: BinaryCache(bare_on(here(), looked_once, folder, folder))
 
 
 def test_it_says_which_of_them_is_built_now(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looked_once: Facts, cache_in: CacheIn
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    compiler = best_compiler(facts())
+    compiler = best_compiler(looked_once)
     assert compiler is not None
     build = built_by("nothing.c", compiler, ("-O0",))
     told: list[Progress] = []
@@ -106,7 +119,7 @@ ALL_CALLS = [
 
 
 def test_what_uses_no_mpi_is_compiled_once_for_all_of_them(
-    tmp_path: Path, programs: tuple[Build, Build], compilers: Compilers
+    tmp_path: Path, cache_in: CacheIn, programs: tuple[Build, Build], compilers: Compilers
 ) -> None:
     told: list[Progress] = []
     cache = cache_in(tmp_path)
@@ -117,7 +130,11 @@ def test_what_uses_no_mpi_is_compiled_once_for_all_of_them(
 
 
 def test_a_program_that_is_asked_for_later_finds_the_objects_in_the_cache(
-    tmp_path: Path, programs: tuple[Build, Build], compilers: Compilers, sources: Path
+    tmp_path: Path,
+    cache_in: CacheIn,
+    programs: tuple[Build, Build],
+    compilers: Compilers,
+    sources: Path,
 ) -> None:
     for build in programs:
         cache_in(tmp_path).built(build)
@@ -129,7 +146,11 @@ def test_a_program_that_is_asked_for_later_finds_the_objects_in_the_cache(
 
 
 def test_a_source_that_does_not_compile_is_one_message_and_tried_once_for_each_program(
-    tmp_path: Path, programs: tuple[Build, Build], compilers: Compilers, sources: Path
+    tmp_path: Path,
+    cache_in: CacheIn,
+    programs: tuple[Build, Build],
+    compilers: Compilers,
+    sources: Path,
 ) -> None:
     (sources / "lib/more.c").write_text("int more(void) { return }\n")
     cache = cache_in(tmp_path)
@@ -159,10 +180,12 @@ class Elsewhere:
 
 
 @pytest.fixture(params=["node", "image"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> PreparedEnvironment:
+def place(
+    request: pytest.FixtureRequest, tmp_path: Path, looked_once: Facts
+) -> PreparedEnvironment:
     folder = tmp_path / "there"
     folder.mkdir()
-    made = bare_on(cast(Node, Elsewhere()), facts(), folder, tmp_path)
+    made = bare_on(cast(Node, Elsewhere()), looked_once, folder, tmp_path)
     image = Image(form="folder", digest="sha256:0", source=PurePath("/image"))
     env = Environment(image=image, runtime="bwrap") if request.param == "image" else made.env
     return replace(made, env=env)

@@ -114,6 +114,7 @@ def test_failures_are_counted_on_request(program: Path) -> None:
     assert readings(program, "--seconds", "0", "--ignore-failure", "--", "false")["wall"]
 
 
+@pytest.mark.usefixtures("looked_once")
 def test_a_command_runs_here_with_the_variables_of_its_user(
     flowos: Flowos, tmp_path: Path, variables: dict[str, str]
 ) -> None:
@@ -167,6 +168,7 @@ def test_a_wrong_call_gets_one_clear_line(
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.usefixtures("looked_once")
 def test_a_failing_command_is_no_time(flowos: Flowos) -> None:
     script = "echo first >&2; echo last >&2; exit 3"
     (label,) = command.labels((("sh", "-c", script),))
@@ -178,6 +180,7 @@ def test_a_failing_command_is_no_time(flowos: Flowos) -> None:
     assert json.loads(flowos("list", "--json").stdout) == []
 
 
+@pytest.mark.usefixtures("looked_once")
 def test_a_command_that_fails_later_is_told_with_what_was_measured(
     flowos: Flowos, tmp_path: Path
 ) -> None:
@@ -189,6 +192,7 @@ def test_a_command_that_fails_later_is_told_with_what_was_measured(
     assert (tmp_path / "runs").read_text().count("\n") == 5
 
 
+@pytest.mark.usefixtures("looked_once")
 def test_a_dry_run_shows_the_command_and_runs_it_not(flowos: Flowos, tmp_path: Path) -> None:
     done = flowos("measure", "--dry-run", "--", "touch", "a file")
     assert "-- touch 'a file'" in done.stdout
@@ -197,6 +201,7 @@ def test_a_dry_run_shows_the_command_and_runs_it_not(flowos: Flowos, tmp_path: P
     assert list(tmp_path.glob("a*")) == []
 
 
+@pytest.mark.usefixtures("looked_once")
 def test_a_command_that_is_five_times_slower_is_worse(flowos: Flowos, tmp_path: Path) -> None:
     both = ("--command", "sleep .01", "--command", "sleep .05")
     done = flowos("compare", *both, "--quick", "--json", code=1)
@@ -215,6 +220,7 @@ def test_a_command_that_is_five_times_slower_is_worse(flowos: Flowos, tmp_path: 
     assert {v["answer"] for v in json.loads(again.stdout)["verdicts"]} == {"faster"}
 
 
+@pytest.mark.usefixtures("looked_once")
 def test_a_command_that_fails_cannot_be_judged(flowos: Flowos) -> None:
     done = flowos("compare", "--command", "true", "--command", "false", code=2)
     assert done.stderr.splitlines()[-1] == (
@@ -222,6 +228,7 @@ def test_a_command_that_fails_cannot_be_judged(flowos: Flowos) -> None:
     )
 
 
+@pytest.mark.usefixtures("looked_once")
 def test_bare_beside_bare_runs_the_command_in_both(flowos: Flowos) -> None:
     twice = ("--env", "bare", "--env", "bare", "--quick", "--minutes", "0.07")
     done = flowos("measure", *twice, "--json", "--", "sleep", "0.01", codes=(0, 1))

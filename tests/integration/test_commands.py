@@ -20,6 +20,8 @@ from flowos.store import open_store
 from tests.waiting import PATIENCE_SECONDS
 
 Flowos = Callable[..., subprocess.CompletedProcess[str]]
+SHORTLY = ("measure", "--quick", "--only", "clock", "--minutes", "0.05")
+"""A round or two: where one is enough, a busy machine is not measured until it is calm."""
 
 
 def test_a_measurement_is_kept_listed_shown_compared_and_reported(
@@ -141,6 +143,7 @@ def keep_recorded(file: Path, of: str = "") -> Path:
     return file
 
 
+@pytest.mark.usefixtures("looked_once")
 def test_a_dry_run_shows_the_commands_and_measures_nothing(flowos: Flowos, tmp_path: Path) -> None:
     planned = json.loads(flowos("measure", "--dry-run", "--json", "--only", "stream").stdout)
     assert all("stream.c" in step["commands"][0] for step in planned)
@@ -215,12 +218,13 @@ def test_without_runs_every_reader_says_what_to_do(flowos: Flowos, command: str)
     assert "flowos measure" in flowos(command, *axis, code=2).stderr
 
 
+@pytest.mark.usefixtures("looked_once")
 def test_a_store_that_cannot_be_written_costs_a_note_and_no_result(
     flowos: Flowos, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("not a folder")
     done = flowos(
-        *("measure", "--quick", "--only", "clock", "--json"),
+        *(*SHORTLY, "--json"),
         *("--store", str(tmp_path / "file" / "x.db")),
         code=3,
     )
@@ -228,11 +232,12 @@ def test_a_store_that_cannot_be_written_costs_a_note_and_no_result(
     assert "results are on the screen" in done.stderr
 
 
+@pytest.mark.usefixtures("looked_once")
 def test_a_store_that_a_perhaps_mistyped_path_made_is_told_once(
     flowos: Flowos, tmp_path: Path
 ) -> None:
     made = tmp_path / "typo" / "x.db"
-    words = ("measure", "--quick", "--only", "clock", "--json", "--store", str(made))
+    words = (*SHORTLY, "--json", "--store", str(made))
     assert f"made a new store: {made}\n" in flowos(*words).stderr
     assert "new store" not in flowos(*words).stderr
 
@@ -254,7 +259,7 @@ def test_without_a_home_that_can_be_written_one_line_says_what_mends_it(
     flowos_process: Flowos, variables: dict[str, str]
 ) -> None:
     variables |= {"HOME": "/proc/no", "XDG_DATA_HOME": "", "XDG_CACHE_HOME": ""}
-    done = flowos_process("measure", "--only", "clock", code=1)
+    done = flowos_process(*SHORTLY, code=1)
     assert "name another cache folder in XDG_CACHE_HOME" in done.stdout
     assert done.stdout.count("XDG_CACHE_HOME") == 1
     assert "Traceback" not in done.stderr
@@ -344,6 +349,7 @@ def test_every_command_has_help_with_an_example(flowos: Flowos) -> None:
         assert f"example: flowos {command}" in flowos(command, "--help").stdout
 
 
+@pytest.mark.usefixtures("looked_once")
 def test_what_the_time_does_not_reach_is_named_with_the_remedy(flowos: Flowos) -> None:
     shown = flowos("measure", "--only", "clock,flops", "--minutes", "0.02").stdout
     assert "the time was out before its turn" in shown

@@ -9,14 +9,18 @@ import shutil
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.integration.conftest import called_here
 
 FLOWOS = Path(sys.executable).with_name("flowos")
 PATH = f"{FLOWOS.parent}:{os.environ['PATH']}"
 
 
+@cache
 def script(shell: str) -> str:
     done = subprocess.run((FLOWOS, "completion", shell), capture_output=True, text=True, check=True)
     return done.stdout
@@ -182,7 +186,7 @@ def test_ids_that_one_may_ask_for_are_named(tmp_path: Path) -> None:
 
 def test_help_and_what_is_misspelt() -> None:
     def said(*words: str) -> str:
-        done = subprocess.run((FLOWOS, *words), capture_output=True, text=True)
+        done = called_here([*words], Path.cwd(), dict(os.environ))
         return (done.stdout or done.stderr).splitlines()[-1]
 
     assert said("help", "list") == said("list", "--help")

@@ -11,8 +11,7 @@ import pytest
 
 from flowos.model import SettingsError, _settings_layers
 from flowos.operations import settings, settings_file
-
-FLOWOS = Path(sys.executable).with_name("flowos")
+from tests.integration.conftest import called_here
 
 
 @pytest.fixture
@@ -27,7 +26,7 @@ def home(tmp_path: Path) -> Path:
 def flowos(home: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     env = {name: value for name, value in os.environ.items() if not name.startswith("FLOWOS_")}
     env |= {"XDG_CONFIG_HOME": str(home / "config"), **variables}
-    return subprocess.run((FLOWOS, *words), cwd=home, env=env, capture_output=True, text=True)
+    return called_here([*words], home, env)
 
 
 def test_each_value_has_the_place_that_it_comes_from(home: Path) -> None:

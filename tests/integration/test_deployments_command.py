@@ -2,17 +2,17 @@
 
 import json
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from flowos.model import Baseline, BaselineNumber
+from flowos.model import Baseline, BaselineNumber, MachineKind
 from flowos.operations._alike_runs import kind_of
 from flowos.operations._facts import facts
 from flowos.report import baseline_json
 
-FLOWOS = str(Path(sys.executable).with_name("flowos"))
+Flowos = Callable[..., "subprocess.CompletedProcess[str]"]
 OF_A_POOL = "--deployments, --nodes and --between are of a pool: give --pool NAME"
 
 
@@ -50,26 +50,26 @@ def _at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_what_cannot_be_measured_between_nodes_is_one_line(
-    words: tuple[str, ...], complaint: str
+    words: tuple[str, ...], complaint: str, flowos: Flowos
 ) -> None:
-    done = subprocess.run((FLOWOS, "measure", *words), capture_output=True, text=True, timeout=300)
-    assert done.returncode in (1, 2)
+    done = flowos("measure", *words, codes=(1, 2))
     assert complaint in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
 
 
-def test_a_dry_run_holds_no_node(tmp_path: Path) -> None:
-    done = measure("--pool", "two", "--only", "parallel_io", "--dry-run")
+def test_a_dry_run_holds_no_node(tmp_path: Path, flowos: Flowos) -> None:
+    done = flowos("measure", "--pool", "two", "--only", "parallel_io", "--dry-run")
     assert "parallel_io clients=2" in done.stdout
     assert done.stderr.endswith(
         "no node is held for this: they are taken to be like this machine\n"
     )
     both = ("--env", "bare", "--env", "bare", "--only", "metadata")
-    several = measure("--pool", "two", *both, "--quick", "--dry-run")
+    several = flowos("measure", "--pool", "two", *both, "--quick", "--dry-run")
     assert "metadata env=bare#2 " in several.stdout
     assert " -n 4 metadata-" in several.stdout, "two processes on each node"
-    suite = measure("--suite", "abci", "--only", "11", "--pool", "two", "--dry-run", "--json")
+    words = ("--suite", "abci", "--only", "11", "--pool", "two", "--dry-run", "--json")
+    suite = flowos("measure", *words)
     (step,) = json.loads(suite.stdout)["steps"]
     assert "clients=2" in "".join(step["cases"])
     assert not (tmp_path / "runs.db").exists()
@@ -84,22 +84,22 @@ def test_a_dry_run_holds_no_node(tmp_path: Path) -> None:
     ],
 )
 def test_a_baseline_is_checked_between_as_many_nodes(
-    nodes: int, words: tuple[str, ...], complaint: str
+    nodes: int, words: tuple[str, ...], complaint: str, flowos: Flowos, kind: MachineKind
 ) -> None:
-    write_baseline(nodes)
-    done = measure("--check", "b.json", *words, code=2)
+    write_baseline(nodes, kind)
+    done = flowos("measure", "--check", "b.json", *words, code=2)
     assert complaint in done.stderr
     assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
-def test_nodes_of_a_pool_are_checked_against_a_baseline(nodes: int) -> None:
+def test_nodes_of_a_pool_are_checked_against_a_baseline(
+    nodes: int, flowos: Flowos, kind: MachineKind
+) -> None:
     Path("flowos.toml").write_text('[pools.two]\nkind = "fake"\nnodes = 2\n')
-    write_baseline(nodes)
+    write_baseline(nodes, kind)
     words = ("--check", "b.json", "--pool", "two", "--minutes", "0.2", "--scratch", ".")
-    done = subprocess.run(
-        (FLOWOS, "measure", *words, "--json"), capture_output=True, text=True, timeout=300
-    )
+    done = flowos("measure", *words, "--json", codes=range(256))
     found = json.loads(done.stdout)
     assert done.returncode == found["exit_code"]
     (verdict,) = found["verdicts"]
@@ -119,10 +119,11 @@ DEPLOYED = ("--pool", "two", "--nodes", "2", "--only", "mpi", "--quick", "--scra
     ],
 )
 def test_nodes_that_are_lost_end_their_deployment_and_it_is_said(
-    step: str, why: str, words: tuple[str, ...]
+    step: str, why: str, words: tuple[str, ...], flowos_process: Flowos
 ) -> None:
+    """In processes of their own, as a pool of this process lacks the lost node from then on."""
     Path("flowos.toml").write_text(f'[pools.two]\nkind = "fake"\nnodes = 2\nscript = ["{step}"]\n')
-    done = measure(*DEPLOYED, *words, "--minutes", "2", "--json", code=1)
+    done = flowos_process("measure", *DEPLOYED, *words, "--minutes", "2", "--json", code=1)
     place = "deployment 1 of 1" if words else "flowos measure"
     assert f"{place}: {why}; what was measured until then is kept" in done.stderr.splitlines()
     found = json.loads(done.stdout)
@@ -130,28 +131,30 @@ def test_nodes_that_are_lost_end_their_deployment_and_it_is_said(
     assert run["ended_early"] == why
 
 
-def test_a_deployment_that_is_refused_hides_none_before_it() -> None:
+def test_a_deployment_that_is_refused_hides_none_before_it(flowos: Flowos) -> None:
     Path("flowos.toml").write_text(
         '[pools.two]\nkind = "fake"\nnodes = 2\nscript = ["wait 0 ok", "refuse quota exceeded"]\n'
     )
-    done = measure(*DEPLOYED, "--minutes", "0.05", "--deployments", "3", code=1)
+    done = flowos("measure", *DEPLOYED, "--minutes", "0.05", "--deployments", "3", code=1)
     assert "pool two, 1 deployment of nodes:" in done.stdout
     said = "deployment 2 of 3: pool two: quota exceeded; the runs before it are kept"
     assert said in done.stderr.splitlines()
 
 
-def test_where_nothing_is_measured_the_reason_is_said() -> None:
+def test_where_nothing_is_measured_the_reason_is_said(flowos: Flowos) -> None:
     Path("flowos.toml").write_text('[pools.two]\nkind = "fake"\nnodes = 2\n')
     words = [word if word != "mpi" else "solve" for word in DEPLOYED]
-    done = measure(*words, "--deployments", "1", "--minutes", "0.001", code=1)
+    done = flowos("measure", *words, "--deployments", "1", "--minutes", "0.001", code=1)
     assert "solve was not measured: " in done.stderr.splitlines()[-1]
-    alone = measure(*words, "--minutes", "0.001", code=1)
+    alone = flowos("measure", *words, "--minutes", "0.001", code=1)
     assert "the time was out before its turn" in alone.stdout
 
 
-def test_what_is_to_be_measured_anew_is_so_on_as_many_nodes_of_the_pool() -> None:
+def test_what_is_to_be_measured_anew_is_so_on_as_many_nodes_of_the_pool(
+    flowos: Flowos,
+) -> None:
     Path("flowos.toml").write_text('[pools.two]\nkind = "fake"\nnodes = 2\n')
-    done = measure(*DEPLOYED, "--minutes", "0.001", "--json", code=1)
+    done = flowos("measure", *DEPLOYED, "--minutes", "0.001", "--json", code=1)
     missing = json.loads(done.stdout)["report"]["run"]["facts"]["missing"]
     commands = [m["remedy"] for m in missing if m["remedy"].startswith("flowos measure ")]
     if not commands:
@@ -159,7 +162,13 @@ def test_what_is_to_be_measured_anew_is_so_on_as_many_nodes_of_the_pool() -> Non
     assert all(command.endswith(" --pool two --nodes 2") for command in commands)
 
 
-def write_baseline(nodes: int) -> None:
+@pytest.fixture(scope="module")
+def kind() -> MachineKind:
+    """Of this machine."""
+    return kind_of(facts())
+
+
+def write_baseline(nodes: int, kind: MachineKind) -> None:
     """Of a write between so many nodes, faster than there is."""
     number = BaselineNumber(
         probe="parallel_io",
@@ -178,7 +187,7 @@ def write_baseline(nodes: int) -> None:
         tolerance=0.05,
     )
     baseline = Baseline(
-        kind=kind_of(facts()),
+        kind=kind,
         made="2026-01-01T00:00:00Z",
         version="0",
         runs=("a", "b", "c"),
@@ -191,9 +200,3 @@ def write_baseline(nodes: int) -> None:
         numbers=(number,),
     )
     Path("b.json").write_text(baseline_json(baseline))
-
-
-def measure(*words: str, code: int = 0) -> "subprocess.CompletedProcess[str]":
-    done = subprocess.run((FLOWOS, "measure", *words), capture_output=True, text=True, timeout=300)
-    assert done.returncode == code, done.stderr
-    return done

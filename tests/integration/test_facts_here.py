@@ -17,6 +17,7 @@ from flowos.probes.facts import read_facts
 
 PROGRAMS = Path(read_facts.__code__.co_filename).parent / "programs"
 COLLECTOR = PROGRAMS / "collect.py"
+NO_PATH = {**os.environ, "PATH": ""}
 OF_COLLECTOR = ("kept_trials.py", "mpi_wrappers.py", "program_output.py")
 
 
@@ -97,7 +98,7 @@ def test_numpys_own_blas_is_found_and_called_right(here: Facts) -> None:
 def test_only_the_cpus_of_our_cpuset_are_usable() -> None:
     cpu = max(os.sched_getaffinity(0))
     words = [shutil.which("taskset") or "taskset", "-c", str(cpu), sys.executable, str(COLLECTOR)]
-    done = subprocess.run(words, capture_output=True, check=True, env={**os.environ, "PATH": ""})
+    done = subprocess.run(words, capture_output=True, check=True, env=NO_PATH)
     found = read_facts(json.loads(done.stdout))
     assert found.allowed == (cpu,)
     assert len(found.cpus) == os.cpu_count()
@@ -109,7 +110,8 @@ def test_a_quota_of_this_kernel_is_found() -> None:
         for name, text in limits.items():
             (group / name).write_text(text)
         enter = f"echo $$ > {group}/cgroup.procs && exec {sys.executable} {COLLECTOR}"
-        done = subprocess.run(["/bin/sh", "-c", enter], capture_output=True, check=True)
+        words = ["/bin/sh", "-c", enter]
+        done = subprocess.run(words, capture_output=True, check=True, env=NO_PATH)
     finally:
         group.rmdir()
     assert read_facts(json.loads(done.stdout)).quota_cpus == 0.75
@@ -132,28 +134,34 @@ def _new_group() -> tuple[Path, dict[str, str]]:
     return group, limits
 
 
-def test_a_scratch_folder_that_cannot_do_direct_io_is_told(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Facts]:
+    """A scratch folder, and what was found with it."""
+    folder = tmp_path_factory.mktemp("scratch")
+    return folder, facts(MeasurementRequest(scratch=folder))
+
+
+def test_a_scratch_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     found = facts(MeasurementRequest(scratch=tmp_path / "absent"))
     (tried,) = [each for each in found.tried if each.name == "direct I/O"]
     assert (tried.works, tried.says) == (False, "No such file or directory")
     assert "direct I/O" in {missing.what for missing in found.missing}
+    assert found.storage == FileSystemFacts()
 
 
-def test_the_storage_to_be_measured_is_described(tmp_path: Path) -> None:
-    said = ["stat", "--file-system", "--format=%T", str(tmp_path)]
+def test_the_storage_to_be_measured_is_described(scratch: tuple[Path, Facts]) -> None:
+    folder, found = scratch
+    said = ["stat", "--file-system", "--format=%T", str(folder)]
     kind = subprocess.run(said, capture_output=True, check=True, text=True).stdout.strip()
-    found = facts(MeasurementRequest(scratch=tmp_path)).storage
-    assert found.file_system[:3] == kind[:3]  # stat says ext2/ext3 for ext4
-    assert found.free_bytes
-    assert facts(MeasurementRequest(scratch=tmp_path / "absent")).storage == FileSystemFacts()
+    assert found.storage.file_system[:3] == kind[:3]  # stat says ext2/ext3 for ext4
+    assert found.storage.free_bytes
 
 
-def test_nothing_is_left_in_the_scratch_folder(tmp_path: Path) -> None:
-    (tried,) = [
-        t for t in facts(MeasurementRequest(scratch=tmp_path)).tried if t.name == "direct I/O"
-    ]
+def test_nothing_is_left_in_the_scratch_folder(scratch: tuple[Path, Facts]) -> None:
+    folder, found = scratch
+    (tried,) = [each for each in found.tried if each.name == "direct I/O"]
     assert tried.says
-    assert list(tmp_path.iterdir()) == []
+    assert list(folder.iterdir()) == []
 
 
 # --- compilers, MPIs and libraries made for the test -----------------------------------------
@@ -210,46 +218,53 @@ def test_an_mpis_cxx_compiler_that_makes_no_program_is_none(tmp_path: Path) -> N
     assert found[str(tmp_path / "mpicc")] == str(tmp_path / "mpic++")
 
 
-def calls_of(folder: Path, shows: str, version: str = "g++ (Own) 12.2.0") -> Any:
-    """What a C++ wrapper is known to call that would compile by this command."""
-    script(folder, "g++", "echo 'g++ (Own) 12.2.0'")
-    script(folder, "mpicxx", f'case "$*" in *-show*) echo "{shows}";; *) echo "{version}";; esac')
-    for name in ("mpicc", "mpirun"):
-        script(folder, name, "echo 'HYDRA Version: 4.0.2'")
-    answer = run("collect_software.py", PATH=str(folder))
-    (entry,) = (e for e in answer["mpis"] if e["cxx"] == str(folder / "mpicxx"))
-    return entry.get("cxx_calls")
+OWN = "g++ (Own) 12.2.0"
+SHOWN: dict[str, list[str] | None] = {
+    "g++ -c a.cpp -I/mpi/include -L/mpi/lib -Wl,-z,relro -lmpi -pthread": [],
+    "g++ -g -flto=auto -c 'a.cpp' -I'/of mpi'": ["-g", "-flto=auto"],
+    "": None,
+    "no-such-compiler -c a.cpp": None,
+    "g++ -isystem /mpi -c a.cpp": None,
+    "ccache g++ -c a.cpp": None,
+    "g++ 'a": None,
+}
+"""The command by which a C++ wrapper would compile, and the flags that are known by it."""
 
 
-@pytest.mark.parametrize(
-    ("shows", "flags"),
-    [
-        ("g++ -c a.cpp -I/mpi/include -L/mpi/lib -Wl,-z,relro -lmpi -pthread", []),
-        ("g++ -g -flto=auto -c 'a.cpp' -I'/of mpi'", ["-g", "-flto=auto"]),
-    ],
-)
-def test_what_an_mpis_cxx_compiler_calls_is_known_by_what_it_shows(
-    tmp_path: Path, shows: str, flags: list[str]
-) -> None:
-    assert calls_of(tmp_path, shows) == [str(tmp_path / "g++"), *flags]
+Calls = tuple[str, dict[tuple[str, str], Any]]
 
 
-@pytest.mark.parametrize(
-    "shows",
-    [
-        "",
-        "no-such-compiler -c a.cpp",
-        "g++ -isystem /mpi -c a.cpp",
-        "ccache g++ -c a.cpp",
-        "g++ 'a",
-    ],
-)
-def test_what_is_shown_in_another_way_is_not_known(tmp_path: Path, shows: str) -> None:
-    assert calls_of(tmp_path, shows) is None
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory: pytest.TempPathFactory) -> Calls:
+    """g++; what C++ wrappers that show this and say this version are known to call, all at once."""
+    folder = tmp_path_factory.mktemp("mpis")
+    gxx = script(folder, "g++", f"echo '{OWN}'")
+    shown = [*((shows, OWN) for shows in SHOWN), ("g++ -c a.cpp", "g++ (Other) 13.1.0")]
+    places = [folder / str(number) for number in range(len(shown))]
+    for place, (shows, version) in zip(places, shown, strict=True):
+        place.mkdir()
+        shown_by = f'case "$*" in *-show*) echo "{shows}";; *) echo "{version}";; esac'
+        script(place, "mpicxx", shown_by)
+        for name in ("mpicc", "mpirun"):
+            script(place, name, "echo 'HYDRA Version: 4.0.2'")
+    answer = run("collect_software.py", PATH=":".join(map(str, [folder, *places])))
+    found = {Path(e["cxx"]).parent: e.get("cxx_calls") for e in answer["mpis"]}
+    return str(gxx), {each: found[place] for place, each in zip(places, shown, strict=True)}
 
 
-def test_a_compiler_of_another_version_than_its_wrapper_is_not_known(tmp_path: Path) -> None:
-    assert calls_of(tmp_path, "g++ -c a.cpp", "g++ (Other) 13.1.0") is None
+@pytest.mark.parametrize("shows", [shows for shows, flags in SHOWN.items() if flags is not None])
+def test_what_an_mpis_cxx_wrapper_calls_is_known_by_what_it_shows(calls: Calls, shows: str) -> None:
+    gxx, known = calls
+    assert known[shows, OWN] == [gxx, *(SHOWN[shows] or ())]
+
+
+@pytest.mark.parametrize("shows", [shows for shows, flags in SHOWN.items() if flags is None])
+def test_what_is_shown_in_another_way_is_not_known(calls: Calls, shows: str) -> None:
+    assert calls[1][shows, OWN] is None
+
+
+def test_a_compiler_of_another_version_than_its_wrapper_is_not_known(calls: Calls) -> None:
+    assert calls[1]["g++ -c a.cpp", "g++ (Other) 13.1.0"] is None
 
 
 def test_compilers_beneath_the_wrappers_of_this_machine_are_known(here: Facts) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 Flowos = Callable[..., subprocess.CompletedProcess[str]]
 FLOWOS = (sys.executable, "-m", "flowos")
+SHORTLY = ("measure", "--quick", "--only", "clock", "--minutes", "0.05")
 
 
 @pytest.fixture
@@ -63,9 +64,9 @@ def test_on_a_full_disk_the_report_of_before_stays_whole_and_the_code_says_it(
     on_30_megabytes: Callable[[str], subprocess.CompletedProcess[str]],
 ) -> None:
     done = on_30_megabytes(
-        "flowos measure --quick --only clock --out o >/dev/null || exit 90\n"
+        "flowos measure --quick --only clock --minutes 0.05 --out o >/dev/null || exit 90\n"
         "md5sum o/* >before; head -c 100M /dev/zero >fill 2>/dev/null\n"
-        "flowos measure --quick --only clock --out o --json; code=$?\n"
+        "flowos measure --quick --only clock --minutes 0.05 --out o --json; code=$?\n"
         "md5sum --quiet -c before || exit 91\n"
         "[ $(ls -A o | wc -l) = 5 ] || exit 92\n"
         "exit $code"
@@ -79,7 +80,7 @@ def test_a_report_folder_that_is_lost_meanwhile_is_not_exit_0_and_costs_no_numbe
     flowos: Flowos, tmp_path: Path, variables: dict[str, str]
 ) -> None:
     running = subprocess.Popen(
-        [*FLOWOS, "measure", "--quick", "--only", "clock", "--out", "page", "--json"],
+        [*FLOWOS, *SHORTLY, "--out", "page", "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

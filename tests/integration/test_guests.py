@@ -68,31 +68,26 @@ if any(word.endswith("dashboard/agent.py") for word in sys.orig_argv):
 """
 
 
-def test_a_ray_whose_agent_starts_slowly_as_on_a_busy_machine_comes_up(
+def test_a_ray_whose_agent_starts_slowly_comes_up_and_ends_with_its_slice_and_twice_is_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A raylet waits 15 s for the port of its agent, and then aborts."""
+    """As on a busy machine: a raylet waits 15 s for the port of its agent, and then aborts."""
     pytest.importorskip("ray")
     (tmp_path / "sitecustomize.py").write_text(SLOW_AGENT)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    with fo.slice(pool="local") as s, s.guest("ray") as at:
+    with fo.slice(pool="local") as s:
+        at = s.guest("ray")
         assert at.address
+    assert not any(Path(folder).exists() for folder in at.folders)
+    assert not any(map(named_in, at.folders))
+    at.free()
+    with pytest.raises(fo.SliceFreed):
+        s.guest("ray")
 
 
 @fo.task
 def double(x: fo.int64) -> fo.int64:
     return 2 * x
-
-
-def test_a_guest_ends_with_its_slice_and_twice_is_once() -> None:
-    pytest.importorskip("distributed")
-    with fo.slice(pool="local") as s:
-        at = s.guest("dask")
-    assert not any(Path(folder).exists() for folder in at.folders)
-    assert not any(map(named_in, at.folders))
-    at.free()
-    with pytest.raises(fo.SliceFreed):
-        s.guest("dask")
 
 
 DIES = """
@@ -192,30 +187,33 @@ def test_a_notebook_ends_with_its_seconds(tmp_path: Path, monkeypatch: pytest.Mo
     assert said.endswith("flowos notebook: it has ended: its 20 s are over\n")
 
 
-@pytest.mark.parametrize(
-    ("step", "why"),
-    [
-        ("end after", "the slice's lease ended after "),
-        ("lose 1 after", "node two-1 is lost: the node does not answer"),
-        ("lose 2 after", ""),
-    ],
-)
-def test_a_guest_ends_with_the_node_of_its_head(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, why: str
+def test_a_guest_ends_with_the_node_of_its_head_and_with_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("jupyterlab")
-    heard = threading.Event()
+    lost = threading.Semaphore(0)
     settings = tmp_path / "flowos.toml"
-    settings.write_text(f"pools.two = {{kind = 'fake', nodes = 2, script = ['{step} 20']}}")
+    script = "lose 2 after 20; lose 1 after 30"
+    settings.write_text(f"pools.two = {{kind = 'fake', nodes = 2, script = ['{script}']}}")
     monkeypatch.setenv("FLOWOS_CONFIG", str(settings))
-    on_event = lambda event: heard.set() if event.what in ("lost", "ended") else None  # noqa: E731
+    on_event = lambda event: lost.release() if event.what == "lost" else None  # noqa: E731
     with fo.slice(pool="two", nodes=2, on_event=on_event) as s, s.guest("jupyter") as at:
-        assert heard.wait(60)
-        if why:
-            assert at.wait(60).startswith(why)
-        else:
-            with pytest.raises(TimeoutError):
-                at.wait(1)
+        assert lost.acquire(timeout=60)
+        with pytest.raises(TimeoutError):
+            at.wait(1)
+        assert lost.acquire(timeout=60)
+        assert at.wait(60).startswith("node two-1 is lost: the node does not answer")
+
+
+def test_a_guest_ends_with_the_lease_of_its_slice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("jupyterlab")
+    settings = tmp_path / "flowos.toml"
+    settings.write_text("pools.two = {kind = 'fake', nodes = 2, script = ['end after 20']}")
+    monkeypatch.setenv("FLOWOS_CONFIG", str(settings))
+    with fo.slice(pool="two", nodes=2) as s, s.guest("jupyter") as at:
+        assert at.wait(60).startswith("the slice's lease ended after ")
 
 
 def pids_of(word: str, ancestor: int) -> list[int]:

@@ -4,14 +4,17 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import flowos as fo
+from flowos._user_folders import cache_folder
 from flowos.engine import here
-from flowos.model import Launch
-from flowos.operations._facts import facts
+from flowos.model import Facts, Launch, MeasurementRequest
+from flowos.operations._facts import facts, facts_on
 from flowos.probes.facts import read_facts
 
 PROGRAMS = Path(read_facts.__code__.co_filename).parent / "programs"
@@ -114,6 +117,8 @@ def test_it_is_tried_again_in_other_surroundings(
 ) -> None:
     _, kept, _ = compiler.tried()
     monkeypatch.setenv("XDG_DATA_HOME", "/elsewhere")
+    for name in ("JPY_PARENT_PID", "PYOPENCL_HOME", "MPLBACKEND"):  # of a notebook, of packages
+        monkeypatch.setenv(name, "/elsewhere")
     assert not compiler.tried(kept)[2]
     monkeypatch.setenv("CPATH", "/elsewhere")
     assert compiler.tried(kept)[2]
@@ -137,15 +142,29 @@ def test_the_trials_of_other_surroundings_stay(
     assert compiler.tried(both)[2] is False
 
 
+def of_a_pools_node() -> Facts:
+    with fo.slice(pool="one") as s:
+        (node,) = s.held.nodes
+        return facts_on(node, MeasurementRequest(), ())
+
+
+@pytest.mark.parametrize("look", [facts, of_a_pools_node])
 def test_the_users_cache_folder_keeps_it(
-    compiler: Compiler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    compiler: Compiler,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    look: Callable[[], Facts],
 ) -> None:
     here().run(Launch(argv=("true",)))  # flowos-init has been compiled
+    (tmp_path / "cache/flowos").mkdir(parents=True)
+    (tmp_path / "cache/flowos/init").symlink_to(cache_folder() / "init")
+    (tmp_path / "flowos.toml").write_text('[pools.one]\nkind = "fake"\n')
+    monkeypatch.setenv("FLOWOS_CONFIG", str(tmp_path / "flowos.toml"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (compiler.folder / "python3").symlink_to(sys.executable)
     monkeypatch.setenv("PATH", f"{compiler.folder}:{compiler.folder}/bin")
-    first = facts()
+    first = look()
     assert compiler.path in [c.path for c in first.compilers]
     calls = compiler.calls.read_text()
-    assert facts().compilers == first.compilers
+    assert look().compilers == first.compilers
     assert compiler.calls.read_text() == calls

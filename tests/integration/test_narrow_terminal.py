@@ -62,6 +62,35 @@ def said_on_terminal(columns: int, words: Sequence[str | Path], variables: dict[
     return said.decode().replace("\r\n", "\n")
 
 
+SAYS_EACH = """
+import json, sys
+from flowos.cli import main
+for words in json.loads(sys.argv[1]):
+    try:
+        assert main(words) == 0
+    except SystemExit as end:
+        assert not end.code
+    print("\f", end="", flush=True)
+"""
+
+
+def each_said_on_terminal(
+    columns: int, commands: Sequence[Sequence[str | Path]], variables: dict[str, str]
+) -> list[str]:
+    """What each of these commands says; one process for all."""
+    called = json.dumps([[str(word) for word in words] for words in commands])
+    said = said_on_terminal(columns, [sys.executable, "-c", SAYS_EACH, called], variables)
+    *found, end = said.split("\f")
+    assert (len(found), end) == (len(commands), "")
+    return found
+
+
+def each_on_terminal(columns: int, *commands: Sequence[str | Path]) -> list[list[str]]:
+    """As `on_terminal`, of each of these commands."""
+    said = each_said_on_terminal(columns, commands, {})
+    return [text.replace("\x1b[K", "").splitlines() for text in said]
+
+
 def wider(lines: list[str], columns: int) -> list[str]:
     """Lines that could have been broken, and were not: a path or a command stays whole."""
     words = {line: re.sub(r"`[^`]*`", "command", line).split() for line in lines}
@@ -89,8 +118,8 @@ COLOURS = PYTHONS.get("3.14", "")
 
 @pytest.mark.parametrize("variables", [{}, {"NO_COLOR": "1"}, {"FORCE_COLOR": "1"}])
 def test_nothing_of_our_own_has_a_colour(store: Path, variables: dict[str, str]) -> None:
-    for words in (("show", "--store", store), ("list", "--store", store), ("config", "--all")):
-        said = said_on_terminal(60, [FLOWOS, *words], variables)
+    commands = (("show", "--store", store), ("list", "--store", store), ("config", "--all"))
+    for said in each_said_on_terminal(60, commands, variables):
         assert said.endswith("\n")
         assert "\x1b" not in said
 
@@ -113,8 +142,8 @@ def test_runs_that_are_alike_are_shown_in_lines_of_the_terminal(tmp_path: Path) 
     runs = [as_run(whole, n, 1 + n / 1000) for n in range(1, 13)]
     file = stored(runs, tmp_path / "runs.db")
     alike = ("compare", "--axis")
-    for words in (("baseline", "--dry-run"), (*alike, "machine"), (*alike, "time")):
-        shown = on_terminal(40, *words, "--store", file)
+    commands = (("baseline", "--dry-run"), (*alike, "machine"), (*alike, "time"))
+    for shown in each_on_terminal(40, *((*words, "--store", file) for words in commands)):
         assert len(shown) > 2
         assert wider(shown, 40) == []
 
@@ -143,19 +172,18 @@ def test_caches_are_listed_in_lines_of_the_terminal(tmp_path: Path) -> None:
     source, cache = tmp_path / "a folder of samples", tmp_path / "cache"
     source.mkdir()
     (source / "1.bin").write_bytes(b"sample")
-    filled = on_terminal(60, "feed", "warm", source, "--cache", cache)
-    for words in (("ls", "--cache"), ("stat", "--cache")):
-        filled += on_terminal(60, "feed", *words, cache)
+    commands = (("warm", source, "--cache"), ("ls", "--cache"), ("stat", "--cache"))
+    warmed, listed, stat = each_on_terminal(60, *(("feed", *words, cache) for words in commands))
+    filled = [*warmed, *listed, *stat]
     assert len(filled) > 4
     assert wider(filled, 60) == []
-    listed = on_terminal(60, "feed", "ls", "--cache", cache)
     assert [line for line in listed if line.startswith("SAMPLES")] == ["SAMPLES    1/1"]
     assert [line for line in listed if line.startswith("IN USE")] == ["IN USE BY  -"]
 
 
 def test_descriptions_of_commands_are_broken_too() -> None:
-    for command in COMMANDS:
-        lines = on_terminal(60, command, "--help")
+    shown = each_on_terminal(60, *((command, "--help") for command in COMMANDS))
+    for command, lines in zip(COMMANDS, shown, strict=True):
         described = lines[lines.index("") + 1 :]
         assert described[0]
         assert not wider(described[: described.index("")], 58), command
@@ -192,11 +220,14 @@ def slice_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(found["id"])
 
 
-def test_a_slice_is_shown_in_lines_of_the_terminal(slice_id: str) -> None:
-    for what in ("show", "log"):
-        lines = on_terminal(40, "slice", what, slice_id)
+def test_a_slice_is_shown_in_lines_of_the_terminal(
+    slice_id: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commands = [("slice", what, slice_id) for what in ("show", "log")]
+    for words, lines in zip(commands, each_on_terminal(40, *commands), strict=True):
         assert not wider(lines, 40)
-        plain = subprocess.check_output((FLOWOS, "slice", what, slice_id), text=True)
+        assert main([*words]) == 0
+        plain = capsys.readouterr().out
         assert " ".join(lines).split() == plain.split()
         assert max(map(len, plain.splitlines())) > 40
 
@@ -241,25 +272,34 @@ def test_kept_results_are_shown_in_lines_of_the_terminal(tmp_path: Path) -> None
     assert shown[-1].split() == ["a_task_of_some_length"]
 
 
-def test_a_plan_is_shown_in_lines_of_the_terminal_but_for_its_commands() -> None:
+def test_a_plan_is_shown_in_lines_of_the_terminal_but_for_its_commands(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     words = ("measure", "--dry-run", "--quick", "--only", "stream,gpu_stream,training")
-    planned = json.loads(subprocess.check_output((FLOWOS, *words, "--json")))
+    assert main([*words, "--json"]) == 0
+    planned = json.loads(capsys.readouterr().out)
     commands = {line for step in planned for line in step.get("commands", ())}
     lines = on_terminal(30, *words)
     assert wider(lines, 60)  # commands
     assert not wider([line for line in lines if line.strip() not in commands], 30)
 
 
-@pytest.mark.parametrize("suite", SUITES)
-def test_the_plan_of_a_suite_is_shown_in_lines_of_the_terminal(suite: str) -> None:
-    lines = on_terminal(60, "measure", "--suite", suite, "--dry-run")
-    assert len(lines) > 5
-    assert not wider(lines, 60)
+def test_the_plan_of_a_suite_is_shown_in_lines_of_the_terminal() -> None:
+    commands = (("measure", "--suite", suite, "--dry-run") for suite in SUITES)
+    for suite, lines in zip(SUITES, each_on_terminal(60, *commands), strict=True):
+        assert len(lines) > 5, suite
+        assert not wider(lines, 60), suite
 
 
-@pytest.mark.parametrize(
-    "words",
-    [("config", "--all"), ("device", "list"), ("cloud", "sizes"), ("image", "ls"), ("slice", "ls")],
+LISTS = (
+    ("config", "--all"),
+    ("device", "list"),
+    ("cloud", "sizes"),
+    ("image", "ls"),
+    ("slice", "ls"),
 )
-def test_lists_are_broken_too(words: tuple[str, ...]) -> None:
-    assert not wider(on_terminal(60, *words), 60)
+
+
+def test_lists_are_broken_too() -> None:
+    for words, lines in zip(LISTS, each_on_terminal(60, *LISTS), strict=True):
+        assert not wider(lines, 60), words

@@ -46,7 +46,8 @@ class Tiny(Probe):
 
 
 @pytest.fixture(autouse=True)
-def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+def tiny(monkeypatch: pytest.MonkeyPatch, looked_once: Facts) -> None:
+    monkeypatch.setattr("flowos.operations.doctor.facts", lambda _: looked_once)
     monkeypatch.setattr("flowos.probes._tables.PROBES", (*PROBES, Tiny()))
 
 

@@ -1,6 +1,7 @@
 """Pools whose nodes are machines of a cloud: what those promise, have and cost."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from flowos.operations.settings_file import load_settings
+from tests.integration.conftest import called_here
 
-FLOWOS = str(Path(sys.executable).with_name("flowos"))
 POOL = '[pools.hb]\nkind = "fake"\nnodes = 2\ncores = 2\nsize = "{}"\n'
 
 
@@ -30,7 +31,7 @@ def settings(*lines: str, size: str = "Standard_HB120rs_v3") -> None:
 
 
 def flowos(*words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run((FLOWOS, *words), capture_output=True, text=True, timeout=300)
+    return called_here([*words], Path.cwd(), dict(os.environ))
 
 
 def price_of(name: str) -> tuple[float | None, str]:

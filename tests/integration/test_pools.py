@@ -1,6 +1,7 @@
 """Pools as a person meets them: flowos.toml, fo.slice(pool=...), flowos pools."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from flowos.engine import HoldEvent
 from flowos.model import Environment
 from flowos.operations.settings import settings_page
 from flowos.operations.settings_file import load_settings, settings_files
+from tests.integration.conftest import called_here
 from tests.waiting import PATIENCE_SECONDS, comes
 
 FLOWOS = str(Path(sys.executable).with_name("flowos"))
@@ -234,7 +236,6 @@ script = ["wait 60 Priority"]
 def test_a_flow_file_runs_on_as_many_nodes_as_there_is_work_for() -> None:
     Path("flowos.toml").write_text(GROWS_TOML)
     Path("flow.py").write_text(GROWS)
-    words = (FLOWOS, "run", "flow.py", "x=3", "--pool", "t")
     for given, code, says in (
         (("--nodes", "0:2", "--idle-seconds", "5"), 0, "add = 4"),
         (("--nodes", "0:2", "--dry-run"), 0, "# bare, on 0 to 2 of pool t"),
@@ -251,7 +252,7 @@ def test_a_flow_file_runs_on_as_many_nodes_as_there_is_work_for() -> None:
         (("--nodes", "0:x"), 2, "argument --nodes: '0:x': expected 2, or 0:8"),
         (("--idle-seconds", "5"), 1, "idle_seconds is of a slice that grows"),
     ):
-        done = subprocess.run((*words, *given), capture_output=True, text=True)
+        done = flowos("run", "flow.py", "x=3", "--pool", "t", *given)
         assert (done.returncode, says in done.stdout + done.stderr) == (code, True)
 
 
@@ -315,14 +316,13 @@ def test_ctrl_c_while_a_slice_waits_for_its_nodes_leaves_nothing_held() -> None:
         "with fo.slice(pool='one') as again:\n"
         "    print(again.nodes)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
-    )
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr) == ("interrupted\n('one-1',)\n", "")
 
 
 def flowos(*words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([FLOWOS, *words], capture_output=True, text=True, timeout=300)
+    return called_here([*words], Path.cwd(), dict(os.environ))
 
 
 def test_the_command_shows_pools_and_asks_them() -> None:
@@ -348,7 +348,7 @@ def test_the_command_shows_pools_and_asks_them() -> None:
 
 def test_the_check_finds_an_environment_that_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "flowos.toml").write_text('[pools.local]\nenv = "nope"\n')
-    checked = subprocess.run([FLOWOS, "pools", "--check"], capture_output=True, text=True)
+    checked = flowos("pools", "--check")
     assert checked.returncode == 1
     assert "cannot be used: no image is called 'nope'" in checked.stdout
 

@@ -123,31 +123,46 @@ FAILS = """
 """
 
 
+COUNTED = {
+    "tried(s.run, 0.0), s.run(1.0)": (2, 1),
+    "tried(s.submit(0.0).result), s.submit(1.0).result()": (2, 1),
+    "list(s.map([1.0, 0.0, 2.0, 0.0], on_error='return'))": (4, 2),
+    "tried(list, s.map([1.0, 0.0]))": (2, 1),
+    "tried(s.run, 'no number'), s.run(1.0)": (1, 0),  # it did not begin
+}
+"""What is done on a slice; its runs, and how many of them failed."""
+IN_CHILDREN = """
+    for does in {}:
+        if child := os.fork():
+            os.waitpid(child, 0)
+            print("child", child, flush=True)
+            continue
+        with fo.slice(inverse(fo.flow_input("x", float)), {}) as s:
+            exec(does)
+        sys.exit()
+"""
+
+
 @pytest.mark.parametrize("where", ["workers='thread'", "workers='process'", "pool='local'"])
-@pytest.mark.parametrize(
-    ("does", "counts"),
-    [
-        ("tried(s.run, 0.0), s.run(1.0)", (2, 1)),
-        ("tried(s.submit(0.0).result), s.submit(1.0).result()", (2, 1)),
-        ("list(s.map([1.0, 0.0, 2.0, 0.0], on_error='return'))", (4, 2)),
-        ("tried(list, s.map([1.0, 0.0]))", (2, 1)),
-        ("tried(s.run, 'no number'), s.run(1.0)", (1, 0)),  # it did not begin
-    ],
-)
-def test_runs_that_failed_are_counted(
-    home: Home, where: str, does: str, counts: tuple[int, int]
-) -> None:
-    home.run(FAILS.format(where, does))
-    (process,) = home.ps()
-    (use,) = process["uses"]
-    assert (use["runs"], use["failed"]) == counts
-    assert len(use["failures"]) == counts[1]
-    words = f"{counts[0]} run{'s' * (counts[0] > 1)}" + f", {counts[1]} failed" * bool(counts[1])
-    shown = home.flowos("show", process["id"]).stdout
-    assert f"  ended    {words}  " in home.flowos("ps").stdout
-    assert f"  1 slice  {words}  held " in shown
-    task = "    failed: task 'inverse' raised ZeroDivisionError: "
-    assert [line[: len(task)] for line in shown.splitlines()].count(task) == counts[1]
+def test_runs_that_failed_are_counted(home: Home, where: str) -> None:
+    defined, _, _ = FAILS.partition("    with fo.slice")
+    said, _ = home.run(defined + IN_CHILDREN.format([*COUNTED], where))
+    found = {process["pid"]: process for process in home.ps()}
+    pids = [int(line[6:]) for line in said.splitlines() if line.startswith("child ")]
+    assert {*pids} == {*found}
+    listed = home.flowos("ps").stdout
+    for pid, (does, counts) in zip(pids, COUNTED.items(), strict=True):
+        (use,) = found[pid]["uses"]
+        assert (use["runs"], use["failed"]) == counts, does
+        assert len(use["failures"]) == counts[1], does
+        words = f"{counts[0]} run{'s' * (counts[0] > 1)}"
+        words += f", {counts[1]} failed" * bool(counts[1])
+        head, *shown = home.flowos("show", found[pid]["id"]).stdout.splitlines()
+        assert head in listed.splitlines()
+        assert f"  ended    {words}  " in head
+        assert [line for line in shown if f"  1 slice  {words}  held " in line]
+        task = "    failed: task 'inverse' raised ZeroDivisionError: "
+        assert [line[: len(task)] for line in shown].count(task) == counts[1]
 
 
 def test_of_many_runs_that_failed_the_last_are_shown(home: Home) -> None:

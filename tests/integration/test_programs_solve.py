@@ -1,34 +1,38 @@
 """solve_mpi.cpp, compiled from the package's sources and started by every MPI of this machine: the
-same bits on any number of ranks and threads, right answers, and clear refusals."""
+same bits on any number of ranks and threads, right answers, and clear refusals. Where many small
+problems are solved, one start of an MPI solves them all (solve/many_solves.cpp)."""
 
 import json
 import os
 import runpy
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import io, sparse
 
 import flowos as fo
 from flowos.model import Case, Exited, Outcome, Unmeasured
-from flowos.probes._solve_build import FLAGS, LIBRARIES, LIBRARY_SOURCES, SOURCE
+from flowos.probes._solve_build import FLAGS, LIBRARIES, LIBRARY_SOURCES
 from flowos.probes.solve import Solve
 from flowos.solver import Csr, poisson, read_matrix
+from tests.integration.solve.graph_files import elements_file, grid_file, power_grid, scaled
 from tests.mpirun import started
 
 ROOT = Path(__file__).parents[2]
 NATIVE = ROOT / "src/flowos/solver/native"
-SOURCES = [NATIVE / name for name in (SOURCE, *LIBRARY_SOURCES)]
+MANY = Path(__file__).with_name("solve") / "many_solves.cpp"
+"""Includes the program, which it is for all words but --list."""
+SOURCES = [MANY, *(NATIVE / name for name in LIBRARY_SOURCES)]
 CORES = len(os.sched_getaffinity(0))
 CUBE = "poisson:24x20x28"
-MATRICES = runpy.run_path(str(Path(__file__).with_name("solve") / "matrices.py"))
 HASHES = runpy.run_path(str(ROOT / "benchmarks/solve/hashes.py"))
 
 
@@ -69,7 +73,7 @@ def compile_by(family: Family, to: Path) -> None:
     def compiled(source: Path) -> str:
         flags = (*FLAGS, *family.flags, f"-I{NATIVE}")
         words = [*ccache, family.compiler, *flags, "-c", str(source), "-o"]
-        made = str(to / "-".join(source.relative_to(NATIVE).with_suffix(".o").parts))
+        made = str(to / "-".join(source.relative_to(ROOT).with_suffix(".o").parts))
         subprocess.run([*words, made], check=True, env=at)
         return made
 
@@ -102,6 +106,26 @@ def answer(outcome: Outcome) -> dict[str, Any]:
     return found
 
 
+Solved = dict[str, dict[str, Any]]
+"""What was found of each line."""
+
+
+def line(ranks: int, threads: int, *words: str) -> str:
+    """Of the list that the program is given."""
+    return " ".join((str(ranks), str(threads), *map(json.dumps, words)))
+
+
+def solve_all(family: Family, binary: Path, lines: Iterable[str], folder: Path) -> Solved:
+    """By one start of the MPI."""
+    wanted, path = list(lines), folder / f"{family.name}.list"
+    path.write_text("".join(f"{each}\n" for each in wanted))
+    most = max(int(each.split()[0]) for each in wanted)
+    outcome = run(family, binary, "--list", str(path), ranks=most)
+    assert outcome.end == Exited(0), outcome.stderr.decode()
+    found = dict(zip(wanted, outcome.stdout.split(b"\x1e")[:-1], strict=True))
+    return {each: json.loads(text) for each, text in found.items()}
+
+
 def refusal(outcome: Outcome) -> str:
     found = Solve().read(Case("solve", levels=(("cores", "1"),)), outcome)
     assert isinstance(found, Unmeasured), found
@@ -115,94 +139,114 @@ def test_an_mpi_is_here_to_test_with() -> None:
 SHARES = ((1, 1), (1, 2), (2, 2), (3, 1), (4, 1))
 """Ranks and threads."""
 OF_THE_OTHERS = ((2, 1), (3, 1))
-
-
-def assert_the_library_gives(found: dict[str, Any], matrix: Csr, b: Any, **how: Any) -> None:
-    x, info = fo.solve(matrix, b, **how)
-    setup = info.setup
-    told = {"x": HASHES["hash_of"](x), "iterations": info.iterations}
-    told |= {"blocks": setup.blocks, "colours": setup.colours, "levels": setup.levels}
-    assert told == {name: found[name] for name in told}
-
-
-@pytest.mark.parametrize(
-    "how",
-    [
-        {},
-        {"block": 32, "colours": 2},
-        {"block": 32, "colours": 20, "relax": 0.0},  # the paper's
-        {"block": 32, "relax": 0.0},
-        {"colours": 20},
-        {"precision": "fp64"},
-        {"precision": "fp32"},
-        {"coarse": "aggregates"},
-        {"coarse": "aggregates", "precision": "fp64"},
-        {"coarse": "aggregates", "colours": 3},  # of grown blocks
-        {"coarse": "aggregates", "rtol": 1e-13},
-    ],
-    ids=str,
+HOWS: tuple[dict[str, Any], ...] = (
+    {},
+    {"block": 32, "colours": 2},
+    {"block": 32, "colours": 20, "relax": 0.0},  # the paper's
+    {"block": 32, "relax": 0.0},
+    {"colours": 20},
+    {"precision": "fp64"},
+    {"precision": "fp32"},
+    {"coarse": "aggregates"},
+    {"coarse": "aggregates", "precision": "fp64"},
+    {"coarse": "aggregates", "colours": 3},  # of grown blocks
+    {"coarse": "aggregates", "rtol": 1e-13},
 )
-def test_x_is_the_bits_of_the_library_whatever_the_ranks_threads_and_mpi(
-    how: dict[str, Any], binaries: Binaries
-) -> None:
-    matrix = poisson(24, 20, 28)
+Cells = tuple[int, int, int]
+COARSE = ("none", "aggregates")
+SMALL_OR_THIN: tuple[Cells, ...] = ((10, 10, 10), (9, 8, 9), (1, 40, 37), (50, 1, 3), (7, 2, 31))
+
+
+def cube_lines(family: Family, how: dict[str, Any]) -> list[str]:
     words = [CUBE, *(word for name, value in how.items() for word in (option(name), str(value)))]
-    for family in FAMILIES:
-        for ranks, threads in SHARES if family == FAMILIES[0] else OF_THE_OTHERS:
-            found = answer(run(family, binaries[family.name], *words, ranks=ranks, threads=threads))
-            assert found["residual"] <= how.get("rtol", 1e-7)
-            assert_the_library_gives(found, matrix, np.ones(matrix.shape[0]), **how)
+    shares = SHARES if family == FAMILIES[0] else OF_THE_OTHERS
+    return [line(*share, *words) for share in shares]
 
 
 def option(name: str) -> str:
     return "--block-rows" if name == "block" else f"--{name}"
 
 
-@pytest.mark.parametrize("coarse", ["none", "aggregates"])
-@pytest.mark.parametrize("cells", [(10, 10, 10), (9, 8, 9), (1, 40, 37), (50, 1, 3), (7, 2, 31)])
-def test_grids_that_are_small_or_thin_are_solved_alike_by_program_and_library(
-    cells: tuple[int, int, int], coarse: str, binaries: Binaries
+def grid_line(cells: Cells, coarse: str, ranks: int = 2, threads: int = 1) -> str:
+    return line(ranks, threads, "poisson:" + "x".join(map(str, cells)), "--coarse", coarse)
+
+
+@pytest.fixture(scope="session")
+def solved(
+    made_once: Callable[[str, Callable[[Path], None]], Path], binaries: Binaries
+) -> dict[str, Solved]:
+    """The small problems of Poisson's equation, by each family."""
+
+    def solve_of_all(folder: Path) -> None:
+        for family in FAMILIES:
+            lines = [each for how in HOWS for each in cube_lines(family, how)]
+            if family == FAMILIES[0]:
+                lines += [grid_line(cells, c) for cells in SMALL_OR_THIN for c in COARSE]
+            found = solve_all(family, binaries[family.name], lines, folder)
+            (folder / family.name).write_text(json.dumps(found))
+
+    folder = made_once("solved-by-ranks", solve_of_all)
+    return {f.name: json.loads((folder / f.name).read_text()) for f in FAMILIES}
+
+
+def by_the_library(matrix: Csr, b: Any, **how: Any) -> dict[str, Any]:
+    """What an answer of the program has to say, too."""
+    x, info = fo.solve(matrix, b, **how)
+    setup = info.setup
+    told = {"x": HASHES["hash_of"](x), "iterations": info.iterations}
+    return told | {"blocks": setup.blocks, "colours": setup.colours, "levels": setup.levels}
+
+
+@cache
+def grid_by_the_library(cells: Cells, **how: Any) -> dict[str, Any]:
+    matrix = poisson(*cells)
+    return by_the_library(matrix, np.ones(matrix.shape[0]), **how)
+
+
+def assert_alike(found: dict[str, Any], told: dict[str, Any]) -> None:
+    assert {name: found.get(name, found) for name in told} == told
+
+
+@pytest.mark.parametrize("how", HOWS, ids=str)
+def test_x_is_the_bits_of_the_library_whatever_the_ranks_threads_and_mpi(
+    how: dict[str, Any], solved: dict[str, Solved]
 ) -> None:
-    family, matrix = FAMILIES[0], poisson(*cells)
-    words = ("poisson:" + "x".join(map(str, cells)), "--coarse", coarse)
-    found = answer(run(family, binaries[family.name], *words, ranks=2))
-    assert_the_library_gives(found, matrix, np.ones(matrix.shape[0]), coarse=coarse)
+    for family in FAMILIES:
+        answers = [solved[family.name][each] for each in cube_lines(family, how)]
+        shares = SHARES if family == FAMILIES[0] else OF_THE_OTHERS
+        for (ranks, threads), found in zip(shares, answers, strict=True):
+            assert_alike(found, {"ranks": ranks, "threads": threads})
+            assert_alike(found, grid_by_the_library((24, 20, 28), **how))
+            assert found["residual"] <= how.get("rtol", 1e-7)
+
+
+@pytest.mark.parametrize("coarse", COARSE)
+@pytest.mark.parametrize("cells", SMALL_OR_THIN)
+def test_grids_that_are_small_or_thin_are_solved_alike_by_program_and_library(
+    cells: Cells, coarse: str, solved: dict[str, Solved]
+) -> None:
+    found = solved[FAMILIES[0].name][grid_line(cells, coarse)]
+    assert_alike(found, grid_by_the_library(cells, coarse=coarse))
 
 
 @pytest.mark.parametrize("cells", [(64, 64, 72), (75, 66, 61)], ids=["halved", "uneven"])
 def test_levels_that_are_shared_out_give_the_bits_of_the_library(
-    cells: tuple[int, int, int], binaries: Binaries
+    cells: Cells, binaries: Binaries, tmp_path: Path
 ) -> None:
-    family, matrix = FAMILIES[0], poisson(*cells)
-    words = ("poisson:" + "x".join(map(str, cells)), "--coarse", "aggregates")
-    for ranks, threads in ((2, 1), (2, 2), (3, 1)):
-        outcome = run(family, binaries[family.name], *words, ranks=ranks, threads=threads)
-        ones = np.ones(matrix.shape[0])
-        assert_the_library_gives(answer(outcome), matrix, ones, coarse="aggregates")
+    family, shares = FAMILIES[0], ((2, 1), (2, 2), (3, 1))
+    lines = [grid_line(cells, "aggregates", *share) for share in shares]
+    for found in solve_all(family, binaries[family.name], lines, tmp_path).values():
+        assert_alike(found, grid_by_the_library(cells, coarse="aggregates"))
 
 
 @each_family
-def test_a_million_rows_take_levels_in_the_program_as_in_the_library(
+def test_a_grid_of_half_a_million_rows_takes_levels_in_the_program_as_in_the_library(
     family: Family, binaries: Binaries
 ) -> None:
-    matrix = poisson(100, 100, 100)
-    found = answer(run(family, binaries[family.name], "poisson:100x100x100", ranks=2))
+    found = answer(run(family, binaries[family.name], "poisson:80x80x80", ranks=2))
     assert found["levels"] > 1
     assert found["residual"] <= 1e-7
-    assert_the_library_gives(found, matrix, np.ones(matrix.shape[0]))
-
-
-def scaled(path: Path, factor: float) -> Path:
-    """The same, each value of it times so much."""
-    found = read_matrix(path)
-    to = path.with_name(f"{path.stem}-{factor:g}.mtx")
-    io.mmwrite(
-        to,
-        sparse.csr_array((found.data * factor, found.indices, found.indptr)),
-        symmetry="symmetric",
-        precision=17,
-    )
-    return to
+    assert_alike(found, grid_by_the_library((80, 80, 80)))
 
 
 @pytest.mark.parametrize("factor", [1e-170, 1e170])
@@ -212,31 +256,9 @@ def test_the_program_gives_the_bits_of_the_library_where_a_matrix_is_scaled(
     path = scaled(power_grid(tmp_path), factor)
     matrix, family = read_matrix(path), FAMILIES[0]
     b = HASHES["drawn_side"](matrix.shape[0], 1)
-    for ranks in (1, 2):
-        found = answer(run(family, binaries[family.name], str(path), ranks=ranks))
-        assert_the_library_gives(found, matrix, b)
-
-
-def power_grid(folder: Path, side: int = 60) -> Path:
-    """A mesh of resistors over two decades, some of them missing, a node in a hundred grounded."""
-    random = np.random.default_rng(5)
-    node = random.permutation(side * side).reshape(side, side)  # else a grid would be found
-    ends = np.concatenate(
-        [
-            np.stack([node[:, :-1].ravel(), node[:, 1:].ravel()]),
-            np.stack([node[:-1].ravel(), node[1:].ravel()]),
-        ],
-        axis=1,
-    )
-    ends = ends[:, random.random(ends.shape[1]) > 0.045]
-    half = sparse.coo_array(
-        (10.0 ** random.uniform(-1, 1, ends.shape[1]), (ends[0], ends[1])), shape=(node.size,) * 2
-    )
-    ties = sparse.csr_array(half + half.T)
-    ground = (random.random(node.size) < 0.01) + 1e-9
-    path = folder / "grid.mtx"
-    io.mmwrite(path, sparse.diags_array(ties.sum(axis=1) + ground) - ties, symmetry="symmetric")
-    return path
+    lines = [line(ranks, 1, str(path)) for ranks in (1, 2)]
+    for found in solve_all(family, binaries[family.name], lines, tmp_path).values():
+        assert_alike(found, by_the_library(matrix, b))
 
 
 @pytest.mark.parametrize("coarse", ["none", "aggregates"])
@@ -245,17 +267,18 @@ def test_the_program_of_many_ranks_gives_the_bits_of_the_library_on_a_graph(
     precision: str, coarse: str, binaries: Binaries, tmp_path: Path
 ) -> None:
     family = FAMILIES[0]
-    for path in (power_grid(tmp_path), grid_file(tmp_path), elements_file(tmp_path)):
+    paths = (power_grid(tmp_path), grid_file(tmp_path), elements_file(tmp_path))
+    words = ("--precision", precision) if precision != "auto" else ()
+    lines = {
+        p: [line(*share, str(p), *words, "--coarse", coarse) for share in SHARES] for p in paths
+    }
+    found = solve_all(family, binaries[family.name], chain(*lines.values()), tmp_path)
+    for path in paths:
         matrix = read_matrix(path)
         b = HASHES["drawn_side"](matrix.shape[0], 1)
-        words = (str(path), *(("--precision", precision) if precision != "auto" else ()))
-        for ranks, threads in SHARES:
-            outcome = run(
-                *(family, binaries[family.name], *words, "--coarse", coarse),
-                ranks=ranks,
-                threads=threads,
-            )
-            assert_the_library_gives(answer(outcome), matrix, b, precision=precision, coarse=coarse)
+        told = by_the_library(matrix, b, precision=precision, coarse=coarse)
+        for each, (ranks, threads) in zip(lines[path], SHARES, strict=True):
+            assert_alike(found[each], told | {"ranks": ranks, "threads": threads})
 
 
 def test_levels_of_a_graph_that_are_shared_out_give_the_bits_of_the_library(
@@ -266,29 +289,10 @@ def test_levels_of_a_graph_that_are_shared_out_give_the_bits_of_the_library(
     b = HASHES["drawn_side"](matrix.shape[0], 1)
     how = {"coarse": "aggregates", "precision": "fp64"}
     words = [word for name, value in how.items() for word in (f"--{name}", value)]
-    for ranks in (2, 3):
-        found = answer(run(family, binaries[family.name], str(path), *words, ranks=ranks))
-        assert_the_library_gives(found, matrix, b, **how)
-
-
-def grid_file(folder: Path, n: int = 12) -> Path:
-    """A grid with triangles, whose cells touch at corners, in lower triangular storage."""
-    entries = []
-    for i in range(n * n):
-        links = [j for j in (i + 1, i + n, i + n + 1) if j < n * n and (j % n or j == i + n)]
-        entries += [f"{j + 1} {i + 1} {-1 - (i * j) % 7 / 8}" for j in links]
-        entries.append(f"{i + 1} {i + 1} 16")
-    path = folder / "mesh.mtx"
-    head = "%%MatrixMarket matrix coordinate real symmetric"
-    path.write_text("\n".join((head, f"{n * n} {n * n} {len(entries)}", *entries)) + "\n")
-    return path
-
-
-def elements_file(folder: Path) -> Path:
-    """Rows that are not dominant: pivots are raised."""
-    path = folder / "elements.mtx"
-    io.mmwrite(path, MATRICES["wathen"](20, seed=6), symmetry="symmetric")
-    return path
+    lines = [line(ranks, 1, str(path), *words) for ranks in (2, 3)]
+    told = by_the_library(matrix, b, **how)
+    for found in solve_all(family, binaries[family.name], lines, tmp_path).values():
+        assert_alike(found, told)
 
 
 def test_a_mesh_of_a_file_gives_the_same_bits_on_any_ranks(

@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,8 @@ import pytest
 from flowos.probes import package_data
 from flowos.probes._base import CANNOT_MEASURE_HERE
 
-pytest.importorskip("torch", reason="pip install torch")
+# Not imported here: each of pytest's processes collects this file.
+pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="pip install torch")
 
 PROGRAMS = Path(str(package_data("probes/programs")))
 
@@ -21,12 +24,40 @@ def programs_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(PROGRAMS)
 
 
-def run(program: str, *words: str) -> "subprocess.CompletedProcess[str]":
+Done = subprocess.CompletedProcess[str]
+Forked = Callable[..., Done]
+
+
+def run(program: str, *words: str) -> Done:
     line = [sys.executable, str(PROGRAMS / program), *words]
     return subprocess.run(line, capture_output=True, text=True, timeout=300)
 
 
-def readings(done: "subprocess.CompletedProcess[str]") -> list[dict[str, Any]]:
+@pytest.fixture(scope="module")
+def starter() -> Iterator["subprocess.Popen[str]"]:
+    line = [sys.executable, str(Path(__file__).with_name("forked_programs.py"))]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(line, stdin=pipe, stdout=pipe, text=True) as started:
+        yield started
+
+
+@pytest.fixture
+def forked(starter: "subprocess.Popen[str]", tmp_path: Path) -> Forked:
+    """As `run`, by a process that has imported PyTorch for all of them."""
+
+    def forked(program: str, *words: str) -> Done:
+        line, out, error = [str(PROGRAMS / program), *words], tmp_path / "out", tmp_path / "error"
+        assert starter.stdin
+        assert starter.stdout
+        starter.stdin.write(json.dumps({"line": line, "out": str(out), "error": str(error)}) + "\n")
+        starter.stdin.flush()
+        code = int(starter.stdout.readline())
+        return subprocess.CompletedProcess(line, code, out.read_text(), error.read_text())
+
+    return forked
+
+
+def readings(done: Done) -> list[dict[str, Any]]:
     assert done.returncode == 0, done.stderr
     found: list[dict[str, Any]] = json.loads(done.stdout)["readings"]
     assert all(value > 0 for reading in found for value in reading["values"])
@@ -45,24 +76,26 @@ def test_products_of_each_type_that_processors_have() -> None:
     assert levels(found, "n") == ["16", "48"] * 3
 
 
-def test_the_kernels_of_stream() -> None:
+def test_the_kernels_of_stream(forked: Forked) -> None:
     words = ("stream", "--device", "cpu", "--seconds", "0.1", "--bytes", "80000")
-    found = readings(run("torch_device.py", *words))
+    found = readings(forked("torch_device.py", *words))
     assert levels(found, "kernel") == ["copy", "scale", "add", "triad"]
 
 
-def test_what_needs_a_gpu_says_so() -> None:
+def test_what_needs_a_gpu_says_so(forked: Forked) -> None:
     words = ("--device", "cuda:0", "--bodies", "64", "--types", "f32", "--seconds", "1")
-    done = run("nbody_gpu.py", *words)
+    done = forked("nbody_gpu.py", *words)
     if done.returncode:  # else there is one
         assert done.returncode == CANNOT_MEASURE_HERE, done.stderr
         assert json.loads(done.stdout)["cannot"]
 
 
 @pytest.mark.parametrize("devices", ["cpu", "cpu,cpu", "cpu,cpu,cpu,cpu"])
-def test_bodies_are_accelerated_by_one_device_or_as_parts_by_several(devices: str) -> None:
+def test_bodies_are_accelerated_by_one_device_or_as_parts_by_several(
+    devices: str, forked: Forked
+) -> None:
     words = ("--device", devices, "--bodies", "512", "--types", "f32,f64", "--seconds", "0.01")
-    found = readings(run("nbody_gpu.py", *words))
+    found = readings(forked("nbody_gpu.py", *words))
     assert levels(found, "type") == ["f32", "f64"], "and no energy, which no meter counts"
 
 
@@ -72,7 +105,7 @@ def test_split_bodies_are_accelerated_as_whole_ones_also_after_they_have_moved(
 ) -> None:
     import torch
     from gpu_common import Device
-    from nbody_gpu import SplitBodies
+    from split_bodies import SplitBodies
 
     whole = after_two_steps([Device("cpu")])
     split = after_two_steps([Device("cpu")] * devices)
@@ -86,7 +119,7 @@ def test_split_bodies_are_accelerated_as_whole_ones_also_after_they_have_moved(
 def after_two_steps(devices: list[Any]) -> Any:
     """The accelerations of all bodies, in their order, after each has moved by its first one."""
     import torch
-    from nbody_gpu import SplitBodies
+    from split_bodies import SplitBodies
 
     torch.manual_seed(1)
     bodies = SplitBodies(devices, "f64", 512)
@@ -148,9 +181,9 @@ def test_energy_is_that_of_all_devices_and_of_a_call() -> None:
     assert list(energy_readings(devices, call, rate)) == [], "a meter that stands still"
 
 
-def test_collectives_of_two_ranks_count_as_nccl_tests_does() -> None:
+def test_collectives_of_two_ranks_count_as_nccl_tests_does(forked: Forked) -> None:
     words = ("--ranks", "2", "--backend", "gloo", "--seconds", "0.1", "--sizes", "8,4096")
-    found = readings(run("torch_collectives.py", *words))
+    found = readings(forked("torch_collectives.py", *words))
     by = {tuple([r["metric"], *r["levels"].values()]): r["values"] for r in found}
     assert {key[1] for key in by} == {"allreduce", "allgather", "reducescatter"}
     for kind, factor in (("allreduce", 1.0), ("allgather", 0.5), ("reducescatter", 0.5)):
@@ -158,8 +191,8 @@ def test_collectives_of_two_ranks_count_as_nccl_tests_does() -> None:
         assert bus == pytest.approx([factor * 4096 / seconds for seconds in times])
 
 
-def test_a_rank_that_fails_ends_the_others() -> None:
+def test_a_rank_that_fails_ends_the_others(forked: Forked) -> None:
     words = ("--ranks", "2", "--backend", "gloo", "--seconds", "0.1", "--sizes", "8,many")
-    done = run("torch_collectives.py", *words)
+    done = forked("torch_collectives.py", *words)
     assert done.returncode == 1
     assert "many" in done.stderr

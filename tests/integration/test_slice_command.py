@@ -247,22 +247,23 @@ def test_lines_of_a_record_that_are_no_slice_are_passed_over(home: Home) -> None
     assert [each["id"] for each in home.all()] == [found["id"]]
 
 
-@pytest.mark.parametrize("asked", [1e300, float("inf"), float("nan"), -1e300])
-def test_a_slice_of_a_time_that_does_not_exist_is_shown(home: Home, asked: float) -> None:
+def test_a_slice_of_a_time_that_does_not_exist_is_shown(home: Home) -> None:
     home.start(HOLDS)
     (record,) = home.data.rglob("p-*.jsonl")
-    found = json.loads(record.read_text().splitlines()[0])
-    with record.open("a") as file:
-        file.write(json.dumps({**found, "id": "old-1", "asked": asked}) + "\n")
-    for words in (("ls",), ("ls", "--json"), ("show", "old-1"), ("log", "old-1")):
-        assert home.say(*words)
+    begun = record.read_text()
+    found = json.loads(begun.splitlines()[0])
+    for asked in (1e300, float("inf"), float("nan"), -1e300):
+        old = json.dumps({**found, "id": "old-1", "asked": asked})
+        record.write_text(f"{begun}{old}\n")
+        for words in (("ls",), ("ls", "--json"), ("show", "old-1"), ("log", "old-1")):
+            assert home.say(*words), asked
 
 
-@pytest.mark.parametrize("words", [("slice", "free"), ("slice", "attach"), ("why",)])
-def test_an_empty_id_is_of_no_slice(home: Home, words: tuple[str, ...]) -> None:
+def test_an_empty_id_is_of_no_slice(home: Home) -> None:
     home.start(HOLDS)
-    said = home.flowos(*words, "", code=2).stderr
-    assert said == f"flowos {words[0]}: slice '': its id is empty: is a variable unset?\n"
+    for words in (("slice", "free"), ("slice", "attach"), ("why",)):
+        said = home.flowos(*words, "", code=2).stderr
+        assert said == f"flowos {words[0]}: slice '': its id is empty: is a variable unset?\n"
     assert [each["state"] for each in home.all()] == ["held"]
 
 

@@ -8,13 +8,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from flowos.operations._facts import facts
 from flowos.probes.suites import SUITES
 from flowos.report import published
 from flowos.store import open_store
@@ -22,17 +20,10 @@ from tests.waiting import PATIENCE_SECONDS
 
 Flowos = Callable[..., subprocess.CompletedProcess[str]]
 TINY = Path(__file__).with_name("tiny_suite.py")
-_collected = cache(lambda: facts())
-
-
-@pytest.fixture
-def seen_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The facts of this machine are collected once for all tests."""
-    monkeypatch.setattr("flowos.operations.suite.facts", lambda _: _collected())
 
 
 @pytest.mark.parametrize("name", SUITES)
-@pytest.mark.usefixtures("seen_once")
+@pytest.mark.usefixtures("looked_once")
 def test_each_suite_says_of_each_figure_what_will_run_or_why_not(flowos: Flowos, name: str) -> None:
     lines = flowos("measure", "--suite", name, "--dry-run", "--quick").stdout.splitlines()
     assert all(len(line) <= 120 for line in lines)
@@ -82,7 +73,7 @@ def test_each_suite_says_of_each_figure_what_will_run_or_why_not(flowos: Flowos,
         (("--suite", "fic", "--out", "/proc/x"), "the report cannot be written to /proc/x"),
     ],
 )
-@pytest.mark.usefixtures("seen_once")
+@pytest.mark.usefixtures("looked_once")
 def test_what_cannot_be_is_one_line(flowos: Flowos, words: tuple[str, ...], complaint: str) -> None:
     done = flowos("measure", *words, code=2)
     assert complaint in done.stderr.splitlines()[-1]
@@ -90,14 +81,16 @@ def test_what_cannot_be_is_one_line(flowos: Flowos, words: tuple[str, ...], comp
 
 
 @pytest.fixture
-def tiny(tmp_path: Path, variables: dict[str, str]) -> Callable[..., "subprocess.Popen[str]"]:
+def tiny(
+    tmp_path: Path, variables: dict[str, str], look_of_here: Path
+) -> Callable[..., "subprocess.Popen[str]"]:
     def started(*more: str) -> "subprocess.Popen[str]":
         words = ["measure", "--suite", "tiny", "--scratch", str(tmp_path), "--json", *more]
         path = os.pathsep.join((str(TINY.parents[2]), os.environ.get("PYTHONPATH", "")))
         return subprocess.Popen(
             [sys.executable, str(TINY), *words],
             cwd=tmp_path,
-            env={**variables, "PYTHONPATH": path},
+            env={**variables, "PYTHONPATH": path, "FLOWOS_TEST_LOOK": str(look_of_here)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -1,11 +1,14 @@
 """flowos with a suite of two tiny probes, the second of which waits for the file `go`.
 
 Run as `python tiny_suite.py measure --suite tiny ...`. The facts of the machine, which take
-seconds, are collected once.
+seconds, are collected once, or are those in the file FLOWOS_TEST_LOOK.
 """
 
+import os
+import pickle
 import sys
 from functools import cache
+from pathlib import Path
 from typing import ClassVar
 from unittest.mock import patch
 
@@ -82,7 +85,13 @@ PAPER = Paper(
         ),
     ),
 )
-_collected = cache(lambda: facts())
+
+
+@cache
+def _collected() -> Facts:
+    look = os.environ.get("FLOWOS_TEST_LOOK")
+    found: Facts = pickle.loads(Path(look).read_bytes()) if look else facts()
+    return found
 
 
 def tiny(words: list[str]) -> int:

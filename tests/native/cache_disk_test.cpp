@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <ctime>
@@ -244,6 +245,31 @@ void a_read_only_cache_is_read(const std::string& at) {
             "holds no cache of this data set"));
 }
 
+// By a program that sees it writable.
+void what_has_moved_in_a_read_only_cache_is_not_damaged(const std::string& at) {
+  must_mount("tmpfs", at, "mode=0700");
+  Cache writer(at + "/cache", kPrint, 1, small_segments());
+  const auto first = bytes_of(0, 5000);
+  const auto second = bytes_of(1, 5000);
+  CHECK(writer.claim(0) == Claim::ours && writer.publish(0, first));
+  const std::string there = at + "/there";
+  CHECK(::mkdir(there.c_str(), 0700) == 0);
+  if (::mount(at.c_str(), there.c_str(), nullptr, MS_BIND, nullptr) != 0 ||
+      ::mount(nullptr, there.c_str(), nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY, nullptr) != 0) {
+    skip("a bind mount");
+  }
+  Cache reader(there + "/cache", kPrint, 1, small_segments());
+  CHECK(has(reader.complaint(), "can only be read"));
+  Cache::Seen seen;
+  CHECK(reader.claim(0, seen) == Claim::ready);
+  writer.drop(0);
+  CHECK(writer.claim(0) == Claim::ours && writer.publish(0, second));
+  std::vector<std::byte> bytes(5000);
+  CHECK(reader.read(0, seen, bytes) && bytes == second);
+  writer.drop(0);
+  CHECK(!reader.read(0, seen, bytes) && reader.damaged() == 0);
+}
+
 void a_used_up_quota_is_no_failure(const std::string& at) {
   must_mount("tmpfs", at, "mode=0777,usrquota,usrquota_block_hardlimit=8m");
   std::filesystem::permissions(std::filesystem::path(at).parent_path(),
@@ -288,6 +314,7 @@ int main() {
   in_a_child(without_fallocate_it_works);
   in_a_child(on_an_overlay_it_works);
   in_a_child(a_read_only_cache_is_read);
+  in_a_child(what_has_moved_in_a_read_only_cache_is_not_damaged);
   in_a_child(a_used_up_quota_is_no_failure);
   in_a_child(a_limit_of_file_sizes_sends_no_signal);
   in_a_child(more_segments_than_descriptors_are_read);

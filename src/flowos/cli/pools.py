@@ -67,7 +67,7 @@ def _lines(state: "PoolState") -> list[str]:
     from flowos.report import storage_lines
 
     pool = state.pool
-    words = [pool.name, pool.kind, f"{pool.nodes} node{'s' * (pool.nodes > 1)}"]
+    words = [pool.name, pool.kind, counted(pool.nodes, "node")]
     words += [f"{counted(pool.cores or 0, 'core')} each"] * (pool.cores is not None)
     if pool.max_seconds is not None:
         words.append(f"{pool.max_seconds:g} s at most")
@@ -95,9 +95,9 @@ def _lines(state: "PoolState") -> list[str]:
 def _vm_size(vm: "VmSize") -> str:
     from flowos.report import size
 
-    amounts = [f"{vm.vcpus} vCPUs"] if vm.vcpus else []
+    amounts = [counted(vm.vcpus, "vCPU")] if vm.vcpus else []
     amounts += [size(vm.memory_bytes)] if vm.memory_bytes else []
-    amounts += [f"{vm.gpus} {vm.gpu or 'GPUs'}"] if vm.gpus else []
+    amounts += [f"{vm.gpus} {vm.gpu}" if vm.gpu else counted(vm.gpus, "GPU")] if vm.gpus else []
     amounts += [f"{vm.network_bytes * 8e-9:g} Gbit/s"] if vm.network_bytes else []
     words = [f"size {vm.name}", *filter(None, (vm.cloud, vm.region)), *amounts]
     words += [f"{vm.price:g} {vm.currency}/h"] if vm.price is not None else []
@@ -134,7 +134,7 @@ def _promise(promise: "Promise") -> str:
 def _user(user: "PoolUser", pool: "Pool") -> str:
     has = f"{counted(user.nodes, 'node')}, {counted(user.cores, 'core')}"
     words = [f"holds {has}"] if user.jobs else []
-    words += [f"{user.waiting} waiting jobs"] * bool(user.waiting)
+    words += [counted(user.waiting, "waiting job")] * bool(user.waiting)
     if user.node_seconds is not None:
         hours = user.node_seconds / 3600
         words.append(f"{hours:.2f} node-hours in 7 days")

@@ -4,6 +4,7 @@ import argparse
 
 from flowos.cli._output import print_json
 from flowos.cli._shared import add_json, add_store, top_command
+from flowos.model import counted
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -28,5 +29,5 @@ def run(args: argparse.Namespace) -> int:
         return 0
     done = "would delete" if args.dry_run else "deleted"
     for each in gone:
-        print(f"{done} {each.id}  {each.host}  {each.samples} sample{'s' * (each.samples != 1)}")
+        print(f"{done} {each.id}  {each.host}  {counted(each.samples, 'sample')}")
     return 0

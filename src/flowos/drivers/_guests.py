@@ -19,7 +19,8 @@ class GuestPlan:
     python: what runs them. cores, memory_bytes: of each node. head_cores: how many of them the head
     has for work. files: the folder of `GuestDriver.files`, which all nodes see. pem: a certificate
     with its key, of this guest alone. ours: the address of this machine, as the nodes see it. here:
-    the nodes are this machine. cwd: the folder of the person.
+    the nodes are this machine. cwd: the folder of the person. logs: its clients are shown what its
+    workers print.
     """
 
     python: str
@@ -32,6 +33,7 @@ class GuestPlan:
     ours: str
     here: bool
     cwd: PurePath
+    logs: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

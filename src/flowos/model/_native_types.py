@@ -23,7 +23,8 @@ _ALIKE = {
     "complex64": {"float32"},
     "complex128": {"float64"},
 }
-"""Other types in which the same memory is the same values."""
+"""Other types in which the same memory is the same values; in Fortran, which has no unsigned
+integers, those with a sign, too."""
 _PROBES = {
     "c": "void flowos_probe_(void) {{ (void)(({entry}) * 1.0); }}",
     "c++": "template <class flowos_T_> struct flowos_Has_;\n"
@@ -54,6 +55,8 @@ class _Argument:
     out: bool = False
     counts: bool = False
     """Whether it is an extent, which is never below 0."""
+    signed: bool = False
+    """Whether the language has no unsigned integers."""
 
     @property
     def dtype(self) -> str:
@@ -95,11 +98,11 @@ class NativeEntry:
     def misfit(self, ports: NativePorts, has: str) -> str:
         """Why it cannot be called, if it is of the type that `type_in` gave; "" if it can, or if
         the type does not say it."""
-        parts = _parts(has)
+        parts = _parts(has, self.language)
         if parts is None:
             return ""
         result, parameters = parts
-        arguments = list(_arguments(ports))
+        arguments = list(_arguments(ports, signed=self.language == "fortran"))
         why = _misfit(result, parameters, arguments)
         if not why:
             return ""
@@ -128,22 +131,22 @@ def _misfit(result: str, parameters: list[str], arguments: list[_Argument]) -> s
     return ""
 
 
-def _arguments(ports: NativePorts) -> Iterator[_Argument]:
+def _arguments(ports: NativePorts, *, signed: bool) -> Iterator[_Argument]:
     extents = {name for name, _, _ in ports.extents}
     for port in ports.inputs:
-        yield _Argument(port.name, port.type, counts=port.name in extents)
+        yield _Argument(port.name, port.type, counts=port.name in extents, signed=signed)
     for name in ports.lengths:
         yield _Argument(name, None, counts=True)
     for port in ports.outputs:
-        yield _Argument(port.name, port.type, out=True)
+        yield _Argument(port.name, port.type, out=True, signed=signed)
 
 
-def _parts(has: str) -> tuple[str, list[str]] | None:
-    """Its result and parameters; None if they are not known."""
+def _parts(has: str, language: str) -> tuple[str, list[str]] | None:
+    """Its result and parameters; None if they are not known, as by empty brackets in C."""
     text = _AFTER.sub("", " ".join(has.split()))
     begin = _opening(text) if text.endswith(")") else 0
     result, inside = text[:begin].strip().removesuffix("(*)").strip(), text[begin + 1 : -1].strip()
-    unknown = "..." in inside or (not inside and "(*)" in text)
+    unknown = "..." in inside or (not inside and language == "c")
     if not result or "(" in result or unknown:
         return None
     return result, _split("" if inside == "void" else inside)
@@ -188,7 +191,8 @@ def _fits(text: str, argument: _Argument) -> bool:
 
 
 def _alike(argument: _Argument) -> set[str]:
-    return _ALIKE.get(argument.dtype, set())
+    with_sign = {argument.dtype.removeprefix("u")} if argument.signed else set()
+    return _ALIKE.get(argument.dtype, set()) | with_sign
 
 
 def _read(text: str) -> tuple[str, int, bool]:

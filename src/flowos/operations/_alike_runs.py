@@ -95,7 +95,7 @@ def _like(store: Store, wanted: Run, limit: int | None, *, one_machine: bool) ->
         for run in sorted(store.runs()[::-1], key=lambda run: run.started)
         if run.ended
         and not list(differences(wanted, run, one_machine=one_machine))
-        and probes_of(run) == probes
+        and (run.request.probes == wanted.request.probes or probes_of(run) == probes)
     ]
     return alike[-(limit or 0) :]
 

@@ -39,7 +39,7 @@ def facts(request: MeasurementRequest | None = None) -> Facts:
 
 
 def facts_on(node: Node, request: MeasurementRequest, of_pool: Argv) -> Facts:
-    """Collect the facts of a node that is held; its Python is ours. Raises as `facts`.
+    """Collect the facts of a node that is held; its Python is ours. As `facts`.
 
     of_pool: as of `measure_command`.
     """
@@ -49,8 +49,7 @@ def facts_on(node: Node, request: MeasurementRequest, of_pool: Argv) -> Facts:
         for program in programs.glob("*.py"):
             shutil.copy(program, folder)
     words = (sys.executable, str(folder / "collect.py"), "--scratch", str(request.scratch))
-    found = _collected(words, BARE, node.variables(BARE), node)
-    return read_facts(found, request.nominal, of_pool)
+    return read_facts(_with_kept(words, node, node.name), request.nominal, of_pool)
 
 
 def facts_inside(
@@ -66,12 +65,17 @@ def facts_inside(
 
 def collect(request: MeasurementRequest) -> Mapping[str, object]:
     """The collector's raw answer on this node; see probes/programs/collect.py."""
-    key = f"{os.uname().nodename} {sys.executable}"
-    before = cached(_KIND, key)
     with as_file(files("flowos.probes").joinpath("programs")) as programs:
         words = (sys.executable, str(programs / "collect.py"), "--scratch", str(request.scratch))
-        whole = (*words, "--deps", _unpacked_packages(), "--kept")
-        found = _collected(whole, BARE, here().variables(BARE), stdin=json.dumps(before).encode())
+        return _with_kept((*words, "--deps", _unpacked_packages()), here(), os.uname().nodename)
+
+
+def _with_kept(words: Argv, node: Node, name: str) -> Mapping[str, object]:
+    """The collector's answer, which knows what worked before on the node of this name."""
+    key = f"{name} {sys.executable}"
+    before = cached(_KIND, key)
+    stdin = json.dumps(before).encode()
+    found = _collected((*words, "--kept"), BARE, node.variables(BARE), node, stdin)
     if (now := found.get("kept")) not in (None, before):
         keep(_KIND, key, now)
     return found

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from flowos.model import UsageError
+from flowos.model import UsageError, counted
 from flowos.operations._alike_runs import AlikeRuns, alike_runs
 from flowos.plan import (
     MIN_HISTORY,
@@ -79,4 +79,4 @@ def changes_of(
 
 def _counted(found: AlikeRuns) -> str:
     runs = len(found.runs)
-    return f"there {'is' if runs == 1 else 'are'} {runs} run{'s' * (runs != 1)} like it"
+    return f"there {'is' if runs == 1 else 'are'} {counted(runs, 'run')} like it"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 from flowos.model import Measurement, NoStoreError, Run, StoreError
 from flowos.operations._alike_runs import differences, machine_of, probes_of
@@ -47,15 +48,15 @@ def _others(store: Store, report: Report) -> list[tuple[Run, dict[_Key, Measurem
 def _alike(store: Store, wanted: Run) -> list[Run]:
     """Runs that measured one of its probes at least."""
     probes = probes_of(wanted)
-    alike = [
+    alike = (
         run
         for run in store.runs(MAX_SEARCHED)
         if run.id != wanted.id
         and run.ended
         and not list(differences(wanted, run, one_machine=False))
         and not probes.isdisjoint(probes_of(run))
-    ]
-    return alike[:MAX_OTHERS]
+    )
+    return list(islice(alike, MAX_OTHERS))
 
 
 def _values(store: Store, run: Run, report: Report) -> dict[_Key, Measurement]:

@@ -60,9 +60,9 @@ class SlowMachine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowLimit:
-    """From which ratio on a machine would have been called slow in a number.
+    """From which ratio on a machine would have been called slow in a number in which none is.
 
-    ratio: its goodness over the mean of the others, of which none is slow; below 1.
+    ratio: its goodness over the mean of the others; below 1.
     """
 
     case: Case
@@ -73,8 +73,8 @@ class SlowLimit:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowMachines:
     """machines: that were compared. numbers: how many of each were, unjudged: which others they
-    have. slow: of each number the slowest first. limits: of each number, for one more slow machine.
-    by_run: whether each run counts as a machine, as all are of one name."""
+    have. slow: of each number the slowest first. limits: of the others, as what is slow may hide
+    one more. by_run: whether each run counts as a machine, as all are of one name."""
 
     machines: tuple[str, ...]
     numbers: int
@@ -126,12 +126,9 @@ def _of_number(number: RepeatedNumber, error: float, numbers: int) -> Iterator[S
 
 
 def _limits(number: RepeatedNumber, error: float) -> Iterator[SlowLimit]:
-    """None where too few are left that are not slow."""
     means = [fmean(values) for values in number.by_machine()]
-    slow = slow_ones(means, error, number.min_deviation)
-    rest = [mean for at, mean in enumerate(means) if at not in slow]
-    if len(rest) >= MIN_MACHINES:
-        below = max(slow_reach(rest, error, number.min_deviation), math.log1p(RESOLUTION))
+    if not slow_ones(means, error, number.min_deviation):
+        below = max(slow_reach(means, error, number.min_deviation), math.log1p(RESOLUTION))
         yield SlowLimit(case=number.case, metric=number.metric, ratio=math.exp(-below))
 
 

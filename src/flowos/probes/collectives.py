@@ -150,7 +150,7 @@ class Collectives(Probe):
             ),
             script="torch_collectives.py",
             variables=(("GLOO_SOCKET_IFNAME", "lo"),) if is_host and nodes == 1 else (),
-            cores=int(case.detail("ranks")) if is_host else 1,
+            cores=int(case.detail("cores", case.detail("ranks"))) if is_host else 1,
             ranks=nodes,
             mpi_family=case.detail("family") if nodes > 1 else "",
             mpirun=case.detail("mpirun") if nodes > 1 else "",
@@ -187,7 +187,10 @@ def _over_nodes(facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] |
         return NO_MPI
     mpi, each = facts.mpis[0], len(facts.cuda) or HOST_RANKS_OF_NODE
     case = with_details(
-        _by_torch(python, backend, each, request), family=mpi.family, mpirun=str(mpi.mpirun)
+        _by_torch(python, backend, each, request),
+        cores=str(min(each, len(facts.one_per_core))),
+        family=mpi.family,
+        mpirun=str(mpi.mpirun),
     )
     return tuple(
         case.at(nodes=str(nodes), ranks=str(each * nodes))

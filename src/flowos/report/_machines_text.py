@@ -54,7 +54,7 @@ def _slow(found: SlowMachines, error: float) -> Iterator[str]:
 
 
 def _limits(limits: Sequence[SlowLimit]) -> str:
-    """From where on one more slow machine would have been found, in the best and worst number."""
+    """From where on a slow machine is found, in the best and the worst number without one."""
     best, worst = (pick(limits, key=lambda limit: limit.ratio) for pick in (max, min))
     words = f"A slow one is found {_limit(best)}"
     if worst.ratio < best.ratio:

@@ -20,7 +20,7 @@ from flowos.model import (
 )
 from flowos.report._panels import best_of
 from flowos.report._report import Report, Section
-from flowos.report._unlike import why_unlike
+from flowos.report._unlike import level_of, why_unlike
 
 _FORMAT, _SCHEMA = "flowos-suite", 1
 _MEASURED = Unmeasured(reason="")
@@ -279,7 +279,7 @@ def _base_environments(report: SuiteReport) -> set[str]:
 def _is_alike(number: PublishedNumber, case: Case, bases: set[str]) -> bool:
     return (
         case.probe == number.probe
-        and set(number.levels) <= set(case.levels)
+        and all(level_of(case, name) == level for name, level in number.levels)
         and case.level("env") in bases
         and case.level("device") != "cpu"
     )

@@ -17,14 +17,15 @@ def _differences(number: PublishedNumber, cases: Sequence[Case]) -> Iterator[str
     if all(case.level("device") == "cpu" for case in cases):
         yield "ours was measured on processors, the paper's on GPUs"
     for name, theirs in number.levels:
-        ours = dict.fromkeys(level for case in cases if (level := _level(case, name)))
+        ours = dict.fromkeys(level for case in cases if (level := level_of(case, name)))
         if ours and theirs not in ours:
             yield f"ours is of {name} {_few(tuple(ours))}, the paper's of {theirs}"
     if number.data:
         yield f"ours is of another amount of data, the paper's of {number.data}"
 
 
-def _level(case: Case, name: str) -> str:
+def level_of(case: Case, name: str) -> str:
+    """As a number of a paper has it: what is not between nodes is on one."""
     return case.level(name, "1" if name == "nodes" else "")
 
 

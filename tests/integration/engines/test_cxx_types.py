@@ -128,6 +128,33 @@ def test_what_a_compiler_does_not_say_runs_all_the_same(tmp_path: Path, kind: st
     assert a.tolist() == [7.0] * 4
 
 
+def test_a_type_that_was_mended_in_a_header_is_seen(tmp_path: Path) -> None:
+    """Of both the same library is made."""
+    header, source = tmp_path / "real.h", tmp_path / "g.c"
+    source.write_text('#include "real.h"\nint g(const real *b, long n, real *a) { return 0; }')
+    task: Any = fo.cxx(str(source), "g", **G)
+    header.write_text("typedef int real;")
+    assert "g takes const int *" in failure(task)
+    header.write_text("typedef float real;")
+    assert run(fo.cxx(str(source), "g", **G)).shape == (4,)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_c_without_a_prototype_runs(monkeypatch: pytest.MonkeyPatch, compiler: str) -> None:
+    monkeypatch.setenv("CC", compiler)
+    text = "int g(b, n, a) const float *b; long n; float *a; { a[0] = 7; return 0; }\n"
+    assert run(fo.cxx(text, "g", language="c", **G))[0] == 7
+
+
+def test_unsigned_numbers_are_given_to_fortran() -> None:
+    kind, values = fo.array(fo.uint16, ("n",)), np.array([0, 7, 65535], "u2")
+    text = FORTRAN_G.format("function g(b, n, a)", ", value").replace("real(c_float)", "integer(2)")
+    text = text.replace("code = 0", "code = 0; a(1:n) = b(1:n)")
+    task = fo.cxx(text, "g", language="fortran", inputs={"b": kind}, outputs={"a": kind})
+    with fo.slice(fo.flow_output(task(fo.flow_input("b", kind))), workers="inline") as opened:
+        np.testing.assert_array_equal(opened.run(values), [values])
+
+
 def test_a_library_that_was_kept_before_is_asked_too(cache: Path) -> None:
     text = 'extern "C" int g(const float* b, float* a) { return 0; }'
     library_of(source_code("", text, "c++", []))

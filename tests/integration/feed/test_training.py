@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from flowos.probes.training import LOADERS, ResNetTraining
 from tests.integration.conftest import MadeOnce
 from tests.waiting import PATIENCE_SECONDS
 
-pytest.importorskip("torch", reason="pip install torch")
+# Not imported here: each of pytest's processes collects this file.
+pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="pip install torch")
 
 EXAMPLE = Path(__file__).parents[3] / "examples/resnet50"
 SMALL = "--device cpu --threads 1 --width 8 --blocks 1,1,1,1 --size 32 --base-lr 1 --warmup 1"

@@ -80,7 +80,8 @@ def read(root: Path) -> Facts:
 @pytest.mark.usefixtures("recorded")
 @pytest.mark.parametrize("name", names() or ["none"])
 def test_a_recorded_machine_is_read_as_hwloc_reads_it(name: str, tmp_path: Path) -> None:
-    ours, theirs = as_compared(read(unpacked(name, tmp_path))), expected(name)
+    with unpacked(name, tmp_path) as root:
+        ours, theirs = as_compared(read(root)), expected(name)
     everything = Cpus(cpu for each in theirs.threads for cpu in each)
     theirs.cores = theirs.cores or ours.cores  # a kernel that reports none: each thread is one
     theirs.sockets = theirs.sockets or {everything}
@@ -97,7 +98,8 @@ def test_only_recorded_machines_are_excused() -> None:
 
 @pytest.mark.usefixtures("recorded")
 def test_the_only_node_that_is_online_has_its_own_cpus_and_memory_alone(tmp_path: Path) -> None:
-    facts = read(unpacked("offline-cpu0-node0", tmp_path))
+    with unpacked("offline-cpu0-node0", tmp_path) as root:
+        facts = read(root)
     (node,) = facts.nodes
     assert len(facts.cpus) == 17
     assert (node.number, len(node.cpus), node.memory_bytes) == (1, 8, 64 << 30)

@@ -28,7 +28,9 @@ class Browser:
     See the Chrome DevTools Protocol; `complaints` collects console errors and failed loads.
     """
 
-    def __init__(self, profile: Path) -> None:
+    def __init__(self, profile: Path, shown_in: Path | None = None) -> None:
+        """shown_in: a folder for pictures that a person looks at, and no test."""
+        self._shown_in = shown_in
         program = shutil.which("chromium")
         assert program, "Chromium is needed for this test: apt install chromium"
         command_in, self._commands = os.pipe()
@@ -92,6 +94,10 @@ class Browser:
         """The whole page as PNG."""
         got = self.ask("Page.captureScreenshot", captureBeyondViewport=True)
         file.write_bytes(base64.b64decode(got["data"]))
+
+    def show_picture(self, name: str) -> None:
+        if self._shown_in:
+            self.picture(self._shown_in / name)
 
     def ask(self, method: str, **params: object) -> dict[str, Any]:
         number = next(self._numbers)

@@ -13,8 +13,9 @@ from .browser import Browser
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    opened = Browser(tmp_path_factory.mktemp("profile"))
+def browser(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Iterator[Browser]:
+    shown_in = folder if os.environ.get("FLOWOS_SCREENSHOTS") else None
+    opened = Browser(tmp_path_factory.mktemp("profile"), shown_in)
     try:
         yield opened
     finally:

@@ -77,7 +77,7 @@ def timeline(folder: Path) -> Path:
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
 def test_a_timeline_of_100_000_tasks_opens_and_fits_its_window(
-    width: int, scheme: str, browser: Browser, timeline: Path, folder: Path
+    width: int, scheme: str, browser: Browser, timeline: Path
 ) -> None:
     browser.complaints.clear()
     browser.show(width, scheme)
@@ -85,7 +85,7 @@ def test_a_timeline_of_100_000_tasks_opens_and_fits_its_window(
     assert browser.complaints == []
     browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), "overflows"
-    browser.picture(folder / f"timeline-{width}-{scheme}.png")
+    browser.show_picture(f"timeline-{width}-{scheme}.png")
     inside = browser.evaluate(
         """(() => {
           const frame = document.querySelector('.lanes svg').getBoundingClientRect();
@@ -197,7 +197,7 @@ def _between_nodes(place: int) -> Iterator[Measurement]:
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
 def test_deployments_compared_fit_their_window_and_can_be_read(
-    width: int, scheme: str, browser: Browser, deployments: Path, folder: Path
+    width: int, scheme: str, browser: Browser, deployments: Path
 ) -> None:
     browser.complaints.clear()
     browser.show(width, scheme)
@@ -205,7 +205,7 @@ def test_deployments_compared_fit_their_window_and_can_be_read(
     assert browser.complaints == []
     assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), "overflows"
     assert browser.evaluate(CLASHES) == []
-    browser.picture(folder / f"deployments-{width}-{scheme}.png")
+    browser.show_picture(f"deployments-{width}-{scheme}.png")
     inside = browser.evaluate(
         """[...document.querySelectorAll('.plot')].map(plot => {
           const frame = plot.getBoundingClientRect();
@@ -232,13 +232,13 @@ def test_the_page_loads_without_a_complaint_and_fits_its_window(
 
 
 def test_also_with_all_tables_open_nothing_but_the_tables_scrolls(
-    browser: Browser, page: Path, folder: Path
+    browser: Browser, page: Path
 ) -> None:
     browser.show(400, "light")
     browser.open(page.as_uri())
     browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    browser.picture(folder / "400-open.png")
+    browser.show_picture("400-open.png")
 
 
 def test_what_settings_are_worth_is_seen_whole_on_a_wide_page(browser: Browser, page: Path) -> None:
@@ -278,7 +278,7 @@ def side_by_side(folder: Path) -> Path:
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES[1:3])
 def test_runs_side_by_side_fit_their_window(
-    width: int, scheme: str, browser: Browser, side_by_side: Path, folder: Path
+    width: int, scheme: str, browser: Browser, side_by_side: Path
 ) -> None:
     browser.complaints.clear()
     browser.show(width, scheme)
@@ -286,7 +286,7 @@ def test_runs_side_by_side_fit_their_window(
     assert browser.complaints == []
     assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), "overflows"
     assert browser.evaluate(CLASHES) == []
-    browser.picture(folder / f"side-by-side-{width}-{scheme}.png")
+    browser.show_picture(f"side-by-side-{width}-{scheme}.png")
     ids = browser.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
     assert len(set(ids)) == len(ids)
 

@@ -205,7 +205,7 @@ def test_curves_of_a_report_are_turned_and_enlarged_as_in_its_file(
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
 def test_all_pages_fit_their_window(
-    width: int, scheme: str, addresses: dict[str, str], browser: Browser, folder: Path
+    width: int, scheme: str, addresses: dict[str, str], browser: Browser
 ) -> None:
     browser.show(width, scheme)
     for name, address in addresses.items():
@@ -214,7 +214,7 @@ def test_all_pages_fit_their_window(
         assert browser.complaints == [], name
         assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
         until(browser, "[...document.querySelectorAll('[data-since]')].every(e => e.textContent)")
-        browser.picture(folder / f"live-{name}-{width}-{scheme}.png")
+        browser.show_picture(f"live-{name}-{width}-{scheme}.png")
 
 
 def test_now_shows_what_waits_and_why_and_what_it_costs(
@@ -305,11 +305,11 @@ def test_ids_are_unique_and_headings_skip_no_level(
         assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
 
 
-def test_pages_are_read_without_script(opened: str, browser: Browser, folder: Path) -> None:
+def test_pages_are_read_without_script(opened: str, browser: Browser) -> None:
     browser.ask("Emulation.setScriptExecutionDisabled", value=True)
     try:
         browser.open(f"{opened}/programs")
-        browser.picture(folder / "live-without-script.png")
+        browser.show_picture("live-without-script.png")
     finally:
         browser.ask("Emulation.setScriptExecutionDisabled", value=False)
     found = browser.ask("DOM.getDocument", depth=-1)

@@ -59,14 +59,14 @@ def suite(folder: Path) -> Path:
 
 @pytest.mark.parametrize("width", [1400, 400])
 def test_why_there_is_no_number_is_read_without_scrolling_back_and_forth(
-    width: int, browser: Browser, suite: Path, folder: Path
+    width: int, browser: Browser, suite: Path
 ) -> None:
     browser.complaints.clear()
     browser.show(width, "light")
     browser.open(suite.as_uri())
     assert browser.complaints == []
     assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), "overflows"
-    browser.picture(folder / f"suite-{width}.png")
+    browser.show_picture(f"suite-{width}.png")
     told, fits, lines = browser.evaluate(
         """(() => {
           const cell = [...document.querySelectorAll('.comparison td')].find(

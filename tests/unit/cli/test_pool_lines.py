@@ -1,7 +1,7 @@
 """What `flowos pools` prints of a pool, without asking any."""
 
 from flowos.cli.pools import _lines
-from flowos.model import Pool, Promise, VmSize
+from flowos.model import Pool, PoolUser, Promise, VmSize
 from flowos.operations.pools import PoolState
 
 
@@ -37,6 +37,18 @@ def test_queue_and_parallel_environment_of_a_pool_of_grid_engine_are_shown() -> 
 
 def test_a_pool_of_no_cluster_has_none_of_it() -> None:
     assert line(Pool(name="local")) == "local  local  1 node"
+
+
+def test_what_is_one_is_in_the_singular() -> None:
+    found = PoolState(
+        pool=Pool(name="p", kind="slurm", nodes=1),
+        size=VmSize(name="own", vcpus=1, gpus=1),
+        users=(PoolUser(name="eve", jobs=1, nodes=1, cores=1, waiting=1),),
+    )
+    _, size, user = _lines(found)
+    assert size == "  size own  1 vCPU  1 GPU"
+    assert user.startswith("  user eve  holds 1 node, 1 core  1 waiting job")
+    assert "jobs" not in user
 
 
 def test_memory_is_shown_in_the_unit_in_which_it_is_read_best() -> None:

@@ -123,6 +123,12 @@ def test_types_that_no_node_has_are_said_with_the_nearest() -> None:
     assert " 0 of 2 of partition 'main' have 5 gpu:a100" in typed("gpu:a100:5")
 
 
+def test_what_is_not_consumed_is_there() -> None:
+    said = "n1|gpu:a100:2(S:0),bandwidth:lustre:no_consume:4G(S:0),memory:no_consume:32G"
+    assert typed("bandwidth:lustre:4", said=said) == typed("bandwidth:lustre", said=said) == ""
+    assert typed("fpga:x", said=said).endswith("; its nodes have bandwidth:lustre, gpu:a100")
+
+
 def test_slurm_is_asked_about_types_only_where_the_pool_names_one() -> None:
     for gres, names in (("", False), ("gpu:2,nic", False), ("gpu:a100:2,nic", True)):
         assert names_type(Pool(name="c", kind="slurm", gres=gres)) == names

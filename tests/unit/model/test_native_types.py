@@ -69,7 +69,7 @@ def test_what_reads_the_arguments_as_they_are_passed_can_be_called(has: str) -> 
 
 
 @pytest.mark.parametrize(
-    "has", ["", "int (*)()", "int(const float*, ...)", "void (*(int))(int)", "what", "(int)"]
+    "has", ["", "int(const float*, ...)", "void (*(int))(int)", "what", "(int)"]
 )
 def test_what_is_not_known_is_not_refused(has: str) -> None:
     assert G.misfit(PORTS, has) == ""
@@ -134,6 +134,14 @@ def test_what_would_read_something_else_is_refused_with_both_types(has: str, why
     assert said.endswith(f"in the source {result} g({inside.replace('void)', ')')}")
 
 
+@pytest.mark.parametrize("has", ["int (*)()", "int ()"])
+def test_what_c_says_without_a_prototype_is_not_refused(has: str) -> None:
+    """gcc's words and clang's."""
+    entry = NativeEntry("g", "c")
+    assert entry.misfit(PORTS, has) == ""
+    assert "takes 0 arguments" in entry.misfit(PORTS, has.replace("()", "(void)"))
+
+
 def one(dtype: str) -> NativePorts:
     return native_ports("f", {"x": getattr(fo, dtype)}, {})
 
@@ -156,6 +164,28 @@ def one(dtype: str) -> NativePorts:
 def test_each_number_has_its_types(dtype: str, taken: list[str], refused: list[str]) -> None:
     assert [has for has in taken if G.misfit(one(dtype), f"int({has})")] == []
     assert [has for has in refused if not G.misfit(one(dtype), f"int({has})")] == []
+
+
+@pytest.mark.parametrize(
+    ("dtype", "taken", "refused"),
+    [
+        ("uint8", ["signed char", "char"], ["short"]),
+        ("uint16", ["short"], ["int"]),
+        ("uint32", ["int"], ["long", "float"]),
+        ("uint64", ["long"], ["int", "double"]),
+    ],
+)
+def test_fortran_has_no_unsigned_integers(dtype: str, taken: list[str], refused: list[str]) -> None:
+    port = getattr(fo, dtype)
+    for entry, good, bad in (
+        (NativeEntry("g", "fortran"), taken, refused),
+        (NativeEntry("g", "c"), [], [taken[0], *refused]),
+    ):
+        for kinds, fits in ((good, True), (bad, False)):
+            for kind in kinds:
+                array = native_ports("f", {"x": fo.array(port, ("n",))}, {"y": port})
+                has = f"int({kind} *, long, {kind} *)"
+                assert (entry.misfit(array, has) == "") == fits, has
 
 
 def test_complex_arrays_may_be_read_as_pairs_of_real_numbers() -> None:

@@ -126,7 +126,9 @@ def test_a_slow_one_of_four_is_found_and_from_where_on_is_said() -> None:
     nodes, values = ("a", "b", "c", "d"), (40.0, 40.2, 20.0, 39.8)
     found = slow_machines(runs_of(RATE, *values, machines=nodes))
     assert [(slow.machine, slow.of) for slow in found.slow] == [("c", 4)]
-    assert found.limits[0].ratio == pytest.approx(0.9209, abs=1e-4), "of three that are left"
+    assert found.limits == (), "it may hide another one"
+    hidden = slow_machines(runs_of(RATE, 40.0, 30.0, 20.0, 39.8, machines=nodes))
+    assert hidden.slow == ()
     healthy = slow_machines(runs_of(RATE, 40.0, 40.2, 39.9, 39.8, machines=nodes))
     (limit,) = healthy.limits
     assert (healthy.slow, limit.case, limit.metric) == ((), RATE.case, RATE.metric)
@@ -148,7 +150,7 @@ def test_where_the_others_scatter_a_machine_of_four_may_be_five_times_slower() -
     assert all(limit.ratio < 8.0 / 40.0 for limit in found.limits), "which is said"
 
 
-def test_no_limit_is_within_a_hundredth_nor_of_two_that_are_left() -> None:
+def test_no_limit_is_within_a_hundredth_nor_where_one_is_slow() -> None:
     (limit,) = slow_machines(runs_of(RATE, *(100.0,) * 5, machines=NODES)).limits
     assert limit.ratio == pytest.approx(1 / 1.01)
     found = slow_machines(runs_of(RATE, 40, 40.0001, 1, machines=("a", "b", "c")))

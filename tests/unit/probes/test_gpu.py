@@ -211,6 +211,14 @@ def test_on_one_of_several_nodes_gloo_s_ranks_meet_by_the_loopback(node: MakeNod
     assert dict(program.variables) == {"GLOO_SOCKET_IFNAME": "lo"}
 
 
+def test_on_nodes_of_one_core_two_ranks_share_it(node: MakeNode) -> None:
+    found = over_nodes(replace(with_gpus(node(cores=1), 0), mpis=(MPI,)), 2)
+    assert not isinstance(found, Unmeasured)
+    program = probe("collectives").program(found[-1])
+    assert (program.ranks, program.cores) == (2, 1), "as many as the nodes have, or it is refused"
+    assert program.argv[1:3] == ("--ranks", "2")
+
+
 def test_collectives_over_nodes_are_asked_for_and_need_pytorch_and_a_starter(
     node: MakeNode,
 ) -> None:

@@ -71,9 +71,15 @@ def test_numbers_of_trainings_name_what_of_ours_they_are_of() -> None:
     assert not any(n.data for n in ours if "iteration" in n.what or "reads" in n.what)
     over = {n.machine: dict(n.levels).get("nodes", "") for n in ours if n.figure != "table 4"}
     assert over == {
-        "Cygnus, 1 node": "",
+        "Cygnus, 1 node": "1",
         **{f"Cygnus, {nodes} nodes": str(nodes) for nodes in (2, 4, 8, 16)},
     }
+
+
+def test_collectives_of_one_node_are_set_against_none_over_more() -> None:
+    numbers = [n for n in PAPERS["abci"].numbers if n.figure == "10"]
+    found = {("32 nodes" in n.machine, dict(n.levels)["nodes"]) for n in numbers}
+    assert found == {(False, "1"), (True, "32")}
 
 
 def test_shares_of_nominal_values_are_those_that_the_paper_prints() -> None:

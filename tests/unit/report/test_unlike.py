@@ -86,3 +86,16 @@ def test_a_number_of_another_amount_of_data_is_set_against_none(small: Report) -
         report = replace(suite_of(figure), paper=replace(PAPER, numbers=(other,)))
         (row,) = number_rows(report, figure)
         assert row.why_none.reason == "no case that was measured is like it"
+
+
+def test_a_number_of_one_node_is_set_against_none_over_more(small: Report) -> None:
+    alone, over = measured(40e9, stores="nt"), measured(90e9, stores="nt", nodes="4")
+    one = replace(TRIAD, levels=(("stores", "nt"), ("nodes", "1")))
+    for ours in (alone, replace(alone, case=alone.case.at(nodes="1"))):
+        reports = (of_step(replace(small, measurements=(ours, over))),)
+        figure = SuiteFigure(figure=FIGURE, reports=reports)
+        report = replace(suite_of(figure), paper=replace(PAPER, numbers=(one,)))
+        (row,) = number_rows(report, figure)
+        assert row.ours == ours
+    reason, _ = row_of(one, reports=(of_step(replace(small, measurements=(over,))),))
+    assert reason == "ours is of nodes 4, the paper's of 1"

@@ -143,9 +143,9 @@ def read_types(text: str) -> Mapping[str, Mapping[str, int]]:
 
 
 def _types(gres: str) -> dict[str, int]:
-    """Of `gpu:a100:4(S:0-1),fpga:1`."""
+    """Of `gpu:a100:4(S:0-1),fpga:1,bandwidth:lustre:no_consume:4G`."""
     found: dict[str, int] = {}
-    for one in re.sub(r"\([^()]*\)", "", gres).split(","):
+    for one in re.sub(r"\([^()]*\)|:no_consume\b", "", gres).split(","):
         if match := _TYPED.fullmatch(one.strip()):
             has = found.get(match["type"], 0)
             found[match["type"]] = has + int(read_amount(match["count"] or "1") or 0)

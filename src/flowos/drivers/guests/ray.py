@@ -75,7 +75,8 @@ class Ray:
 def _start(plan: GuestPlan) -> Argv:
     node = (f"--node-ip-address={ADDRESS}", f"--temp-dir={FOLDER}/r", *_ANY_PORT)
     words = ("-c", _PATIENT, "start", "--block", "--disable-usage-stats")
-    return (plan.python, *words, "--log-color=false", *node)
+    quiet = ("--include-log-monitor=false",) * (not plan.logs)  # a process less on each node
+    return (plan.python, *words, "--log-color=false", *quiet, *node)
 
 
 def _token(plan: GuestPlan) -> Pairs:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from flowos.engine._ask import ToolAnswer, ask, which
 from flowos.engine._processor import processor_lines
-from flowos.engine.bodies._kept import CompileFailed, Made, kept_file
+from flowos.engine.bodies._kept import CompileFailed, Made, files_read, kept_file
 from flowos.engine.bodies._source import flag_files, is_file
 from flowos.model import (
     EngineMissing,
@@ -41,20 +41,20 @@ def library_of(code: SourceCode) -> Path:
     return kept_file(_words(code, compiler), lambda made: compiled(code, compiler[0], made))
 
 
-def kept_type(code: SourceCode, entry: str, library: Path) -> str:
+def kept_type(code: SourceCode, entry: str) -> str:
     """Of this function in the source, as the compiler says it; "" if it does not.
 
-    library: of this source, whose name says what it was made of. Raises as `library_of` does.
+    Of a source whose `library_of` is kept. Raises as that does.
     """
     compiler = compiler_words(code.language)
+    words = _words(code, compiler)
 
     def make(made: Path) -> Made:
         said = made / "body.type"
         said.write_text(_said_type(code, entry, compiler[0], made), encoding="utf-8")
-        return said, ()
+        return said, files_read(words)
 
-    words = ("type", entry, library.name, *_words(code, compiler))
-    return kept_file(words, make).read_text(encoding="utf-8")
+    return kept_file(("type", entry, *words), make).read_text(encoding="utf-8")
 
 
 def _words(code: SourceCode, compiler: Sequence[str]) -> tuple[str, ...]:

@@ -32,13 +32,21 @@ def kept_file(words: Sequence[str], make: Callable[[Path], Made]) -> Path:
 
     Raises CompileFailed if nothing can be kept, and what `make` raises.
     """
-    folder = cache_folder() / "bodies"
-    key = _digest("\0".join((_FORMAT, *words)))
-    entry = folder / f"{key}.json"
+    entry = _entry(words)
     if (kept := _whole(entry)) is not None:
         return kept
-    with _alone(folder, key):
+    with _alone(entry):
         return _whole(entry) or _made(make, entry)
+
+
+def files_read(words: Sequence[str]) -> list[str]:
+    """The names of what was read for a file that is kept by these words."""
+    return [name for name, _ in json.loads(_entry(words).read_bytes())["read"]]
+
+
+def _entry(words: Sequence[str]) -> Path:
+    key = _digest("\0".join((_FORMAT, *words)))
+    return cache_folder() / "bodies" / f"{key}.json"
 
 
 def _whole(entry: Path) -> Path | None:
@@ -70,11 +78,12 @@ def _made(make: Callable[[Path], Made], entry: Path) -> Path:
 
 
 @contextmanager
-def _alone(folder: Path, key: str) -> Iterator[None]:
+def _alone(entry: Path) -> Iterator[None]:
     """One process at a time compiles it; where a folder has no locks, several do."""
+    folder = entry.parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(folder / f".{key}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        lock = os.open(folder / f".{entry.stem}.lock", os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise CompileFailed(
             f"nothing can be written to the cache {folder} ({error.strerror}): name another cache "

@@ -46,9 +46,8 @@ class NativeFunction(PreparedBody):
         return NativeFunction, (self.code, self.entry, self.ports)
 
     def _prepared(self) -> Callable[..., Any]:
-        library = library_of(self.code)
-        address = address_in(library, self.entry, self.code.name)
-        has = kept_type(self.code, self.entry, library)
+        address = address_in(library_of(self.code), self.entry, self.code.name)
+        has = kept_type(self.code, self.entry)
         if why := NativeEntry(self.entry, self.code.language).misfit(self.ports, has):
             raise CompileFailed(f"{self.code.name}: {why}")
         return invoker(address, self.ports, self.ports.lengths, self._fail)

@@ -286,7 +286,7 @@ def start_guest(
 ) -> Guest:
     """A guest on these nodes, in this environment, once it answers.
 
-    cores: of each node; by default all.
+    of: None if only this program is its client. cores: of each node; by default all.
 
     Raises SliceRefused if it is not installed, or does not start; EnvironmentRefused.
     """
@@ -296,7 +296,7 @@ def start_guest(
     places: list[Surroundings] = []
     try:
         places = _entered(driver, nodes, env, programs.undo)
-        plan = _plan(driver, places, cores, files)
+        plan = replace(_plan(driver, places, cores, files), logs=of is not None)
         _write(files, driver.files(plan))
         cluster = _Cluster(driver=driver, places=places, plan=plan)
         connection = cluster.started(programs, time.monotonic() + START_SECONDS)

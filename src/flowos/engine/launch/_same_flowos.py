@@ -1,7 +1,7 @@
 """Whether the FlowOS elsewhere is this one: a node may have another one under the same path.
 
 Standard library only: a worker, which may have no FlowOS, gets this file as code. It looks at the
-sizes of what tasks load of FlowOS, once and within a millisecond. Versions in the making have one
+sizes of what tasks load of FlowOS, once and within milliseconds. Versions in the making have one
 number; to read the files takes ten times as long, and 245 of 250 changes to them change a size.
 """
 
@@ -86,8 +86,13 @@ def _sizes(home: str, folders: Iterable[str]) -> Sizes:
         start = f"{folder}/" if folder else ""
         try:
             with os.scandir(f"{home}/{folder}") as entries:
-                files = [(e.name, e.stat().st_size) for e in entries if e.name.endswith(".py")]
+                files = [(e.name, e.stat().st_size) for e in entries if _is_module(e.name)]
         except OSError:
             continue
         sizes.update({start + name: size for name, size in files})
     return sizes
+
+
+def _is_module(name: str) -> bool:
+    """Not what editors and file systems keep next to one, as `.#a.py`, which is a broken link."""
+    return name.endswith(".py") and not name.startswith(".")

@@ -18,6 +18,7 @@ from flowos.model import (
     Progress,
     Tried,
     Unmeasured,
+    counted,
 )
 from flowos.operations._scratch import Scratch, scratch_on
 from flowos.operations.environment import environment
@@ -101,8 +102,7 @@ def ready_run(
             look = state.program(facts)
             builds = {build.key: build for build in (*builds_of(made, offers), *_build_of(look))}
             if builds and not several:
-                programs = f"{len(builds)} program{'s' * (len(builds) != 1)}"
-                on_progress(Progress(doing=f"building {programs}"))
+                on_progress(Progress(doing=f"building {counted(len(builds), 'program')}"))
             cache.build_ahead(builds.values(), on_progress)
             plan = plan_of(made, offers, everywhere, cache, request.margin)
             spin = _spin(bare, look, cache)

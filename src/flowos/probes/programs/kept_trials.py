@@ -16,15 +16,20 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-MAX_KEPT = 100
+MAX_KEPT = 200
+"""Some fourteen surroundings: a machine, a container, a project with variables of its own."""
 STARTED = ("as", "ld", "cc", "c++", "gcc", "g++", "clang", "clang++", "icx", "icpx", "nvc", "nvc++")
 PACKAGES = ("/var/lib/dpkg/status", "/var/lib/rpm/rpmdb.sqlite", "/var/lib/rpm/Packages")
 LOADER = ("/etc/ld.so.cache", "/etc/ld.so.preload")
 OF_NO_COMPILER = re.compile(
     r"(XDG|SSH|PYTEST|PYTHON|DBUS|SLURM|LC|TERM|FLOWOS|GPG|VSCODE|TMUX)_?.*"
+    r"|(JPY|PYDEVD|POCL|PYOPENCL|RAY|TF|TPU|COV_CORE|COVERAGE)_.*"
+    r"|IPYTHONDIR|MAKEFLAGS|MAKELEVEL|MFLAGS"
     r"|PWD|OLDPWD|SHLVL|_|LANG|PATH|COLUMNS|LINES|DISPLAY|WINDOWID|LS_COLORS|PS1|TMPDIR"
+    r"|CLICOLOR|CLICOLOR_FORCE|FORCE_COLOR|NO_COLOR|PAGER|GIT_PAGER|MPLBACKEND"
 )
-"""Variables that differ between terminals, tests and jobs."""
+"""Variables that differ between terminals, notebooks, tests and jobs, also those that packages of
+Python set when they are imported."""
 PATHS = re.compile(r"/[^\s\"':;,=()\\]+")
 
 KeptTrial = Callable[[], "tuple[Any, Iterable[str]]"]

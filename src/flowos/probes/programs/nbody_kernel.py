@@ -1,6 +1,6 @@
 """All-pairs gravity as a kernel of Triton, which PyTorch brings along for GPUs.
 
-Imported by nbody_gpu.py where it measures a GPU.
+Imported by split_bodies.py where it measures a GPU.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ the ranks. Every result is checked before it is timed.
 With --nodes, mpirun or srun starts this on each of them, in a folder that all see; --ranks are
 those of each.
 Prints the JSON that probes read, on the first node; exits with 1 and a line if a result is wrong.
-The ranks are children of this program and end with it.
+The ranks are forked once PyTorch is imported, and end with this program.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -130,15 +129,14 @@ def readings_of(kind: str, size: int, ranks: int, times: list[float]) -> list[di
     ]
 
 
-def be_rank(options: argparse.Namespace) -> None:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    rank = Rank(options.rank, options.ranks, options.nodes, options.backend)
+def be_rank(number: int, options: argparse.Namespace, meet: str) -> None:
+    rank = Rank(number, options.ranks, options.nodes, options.backend)
     if rank.is_gpu:
         torch.cuda.set_device(rank.device)
     else:
         torch.set_num_threads(1)
     distributed.init_process_group(
-        options.backend, init_method=options.meet, rank=rank.rank, world_size=rank.ranks
+        options.backend, init_method=meet, rank=rank.rank, world_size=rank.ranks
     )
     sizes = [int(word) for word in options.sizes.split(",")]
     each = options.seconds / len(BUS) / len(sizes)
@@ -148,7 +146,7 @@ def be_rank(options: argparse.Namespace) -> None:
         for size in sizes
         for reading in readings_of(kind, size, rank.ranks, rank.times(kind, size, each))
     ]
-    if options.rank == 0:
+    if number == 0:
         sys.stdout.write(json.dumps({"readings": found}))
         sys.stdout.flush()
     distributed.destroy_process_group()
@@ -157,29 +155,42 @@ def be_rank(options: argparse.Namespace) -> None:
 # --- all together ------------------------------------------------------------------------------
 
 
-def run_ranks(each: int, words: list[str], links: NodeLinks = ALONE) -> int:
-    """Start the ranks of this node; when one fails the others, which wait for it, are ended."""
+def run_ranks(options: argparse.Namespace, links: NodeLinks = ALONE) -> int:
+    """Fork the ranks of this node; when one fails the others, which wait for it, are ended."""
     own = {"GLOO_SOCKET_IFNAME": links.interface} if links.interface else {}
-    before = each * links.number
+    before = options.ranks * links.number
     with tempfile.TemporaryDirectory() as folder:
         meet = f"file://{folder}/meet" if links.count == 1 else _address(links)
-        line = [sys.executable, __file__, *words, "--meet", meet]
-        ranks = [
-            subprocess.Popen(
-                [*line, "--rank", str(rank)], stdin=subprocess.DEVNULL, env=os.environ | own
-            )
-            for rank in range(before, before + each)
-        ]
-        left, code = set(ranks), 0
+        ranks = range(before, before + options.ranks)
+        left, code = {_forked(rank, options, meet, own) for rank in ranks}, 0
         while left and not code:
-            time.sleep(0.02)
-            for ended in [rank for rank in left if rank.poll() is not None]:
-                left.remove(ended)
-                code = code or abs(ended.returncode)
-        for rank in left:
-            rank.kill()
-            rank.wait()
+            pid, status = os.wait()
+            left.remove(pid)
+            code = abs(os.waitstatus_to_exitcode(status))
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
     return code
+
+
+def _forked(rank: int, options: argparse.Namespace, meet: str, variables: dict[str, str]) -> int:
+    child = os.fork()
+    if child:
+        return child
+    code = 1
+    try:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        os.environ |= variables
+        be_rank(rank, options, meet)
+        code = 0
+    except SystemExit as end:
+        print(end, file=sys.stderr)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def _address(links: NodeLinks) -> str:
@@ -190,28 +201,26 @@ def _address(links: NodeLinks) -> str:
     return f"tcp://{links.first}:{ports[0]}"
 
 
-def main() -> None:
+def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Time collectives of torch.distributed.")
     parser.add_argument("--ranks", type=int, required=True)
     parser.add_argument("--backend", choices=("nccl", "gloo"), required=True)
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--sizes", required=True)
     parser.add_argument("--nodes", type=int, default=1)
-    parser.add_argument("--rank", type=int, default=-1)
-    parser.add_argument("--meet", default="")
-    options = parser.parse_args()
-    if options.rank >= 0:
-        be_rank(options)
-        return
+    return parser.parse_args()
+
+
+def main(options: argparse.Namespace) -> None:
     try:
-        links = linked(options.nodes, Path("flowos-nodes.json"))
-        sys.exit(run_ranks(options.ranks, sys.argv[1:], links))
+        sys.exit(run_ranks(options, linked(options.nodes, Path("flowos-nodes.json"))))
     except NodeLinksError as why:
         sys.exit(f"torch_collectives: {why}")
 
 
 if __name__ == "__main__":
-    if "--rank" in sys.argv:
-        import torch
-        from torch import distributed
-    main()
+    given = read_options()
+    import torch
+    from torch import distributed
+
+    main(given)

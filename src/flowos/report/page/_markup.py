@@ -1,9 +1,15 @@
 """Builds HTML and SVG from calls, so that external text can never become markup."""
 
+import re
 from html import escape
 
 _VOID = {"meta", "link", "br", "hr", "img", "input"}
 _END_MAY_BE_LEFT_OUT = {"td", "th", "tr", "li", "dt", "dd"}
+_NONCHARACTERS = "".join(chr(plane << 16 | low) for plane in range(17) for low in (0xFFFE, 0xFFFF))
+_UNFIT = re.compile(
+    rf"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff{_NONCHARACTERS}]"
+)
+"""Control characters, surrogates, noncharacters, and characters that change text direction."""
 
 
 class Markup(str):
@@ -37,19 +43,7 @@ def join(*children: str | None) -> Markup:
 
 def clean(text: str) -> str:
     """Escaped text, with characters that HTML forbids replaced by U+FFFD."""
-    return escape("".join("\ufffd" if _unfit(ord(c)) else c for c in text))
-
-
-def _unfit(code: int) -> bool:
-    """Control characters, surrogates, noncharacters, and characters that change text direction."""
-    return (
-        (code < 0x20 and code not in (0x09, 0x0A))
-        or 0x7F <= code <= 0x9F
-        or 0x202A <= code <= 0x202E
-        or 0x2066 <= code <= 0x2069
-        or 0xD800 <= code <= 0xDFFF
-        or code & 0xFFFE == 0xFFFE
-    )
+    return escape(_UNFIT.sub("\ufffd", text))
 
 
 def _short(value: str | float) -> str | float:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from flowos.model import Measurement
+from flowos.model import Measurement, counted
 from flowos.report._panels import Panel, in_order, varying
 from flowos.report._units import Scale
 from flowos.report._words import share_text, spread_of, trust_of
@@ -56,7 +56,7 @@ def panel_table(panel: Panel, name: str) -> Markup:
     if chart.kind == "matrix" and len(panel.rows) > MAX_ROWS_OF_A_MATRIX:
         return tag("p", "Spread and trust of each number: see the CSV or JSON.", class_="note")
     rows = [_row(m, axes, metrics, panel.scale) for m in _sorted(panel.rows, chart.x)]
-    count = f"The numbers: {len(rows)} row" + ("" if len(rows) == 1 else "s")
+    count = f"The numbers: {counted(len(rows), 'row')}"
     return tag("details", tag("summary", count), scrolled(caption, names, rows, name))
 
 

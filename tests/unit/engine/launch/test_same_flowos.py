@@ -64,6 +64,12 @@ def test_a_file_more_or_less_makes_it_another(there: Path) -> None:
     assert found[1] == "feeder/_a_file_more.py"
 
 
+def test_what_an_editor_keeps_next_to_a_file_makes_it_no_other(there: Path) -> None:
+    (there / "model/.#_ports.py").symlink_to("me@host.1:2")
+    (there / "model/._ports.py").touch()
+    assert unlike(OURS) is None
+
+
 def test_one_that_cannot_be_loaded_is_another_one_too(there: Path) -> None:
     (there / "__init__.py").write_text("1 / 0\n")
     assert unlike(OURS) == ("without a version", "__init__.py")

@@ -265,7 +265,9 @@ bool Cache::read(std::uint64_t sample, Seen seen, std::span<std::byte> into) {
       case Segments::Found::gone:
         break;
     }
-    if (in.writable() && !in.take_over(sample, seen)) continue;  // it has just changed
+    const bool is_as_seen =
+        in.writable() ? in.take_over(sample, seen) : in.entry(sample).word == seen.word;
+    if (!is_as_seen) continue;  // it has just changed
     if (seen.length == into.size()) ++in.damaged;
     return false;
   }
