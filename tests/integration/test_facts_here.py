@@ -18,7 +18,7 @@ from flowos.probes.facts import read_facts
 PROGRAMS = Path(read_facts.__code__.co_filename).parent / "programs"
 COLLECTOR = PROGRAMS / "collect.py"
 NO_PATH = {**os.environ, "PATH": ""}
-OF_COLLECTOR = ("kept_trials.py", "mpi_wrappers.py", "program_output.py")
+OF_COLLECTOR = ("found_files.py", "kept_trials.py", "mpi_wrappers.py", "program_output.py")
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 
 Flowos = Callable[..., subprocess.CompletedProcess[str]]
 FLOWOS = (sys.executable, "-m", "flowos")
-SHORTLY = ("measure", "--quick", "--only", "clock", "--minutes", "0.05")
+SHORTLY = ("measure", "--quick", "--only", "clock", "--minutes", "0.02")
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """A compiler that worked is not tried again, until anything is another that it took."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -168,3 +169,73 @@ def test_the_users_cache_folder_keeps_it(
     calls = compiler.calls.read_text()
     assert look().compilers == first.compilers
     assert compiler.calls.read_text() == calls
+
+
+# --- tools -----------------------------------------------------------------------------------
+
+
+class Tools:
+    """fio, whose library says the version; perf, a script; xhpl, which is not run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.library = folder, folder / "libversion.so"
+        self._before: object = None
+        self.version("fio-1.0")
+        count = f'FILE *f = fopen("{folder}/fio-calls", "a"); fputs("x", f); fclose(f);'
+        body = f"const char *version(void);\nint main(void) {{ {count} puts(version()); }}"
+        self._compile(folder / "fio", f"#include <stdio.h>\n{body}", str(self.library))
+        shutil.copy(folder / "fio", folder / "xhpl")
+        (folder / "perf").write_text(f"#!/bin/sh\nprintf x >>{folder}/perf-calls\necho perf 6.1\n")
+        (folder / "perf").chmod(0o755)
+        (folder / "ldd").symlink_to(shutil.which("ldd") or "ldd")
+
+    def _compile(self, made: Path, source: str, *words: str) -> None:
+        made.unlink(missing_ok=True)
+        command = ["gcc", "-x", "c", "-", "-x", "none", *words, "-o", str(made)]
+        subprocess.run(command, input=source, text=True, check=True)
+
+    def version(self, says: str) -> None:
+        source = f'const char *version(void) {{ return "{says}"; }}'
+        self._compile(self.library, source, "-shared", "-fPIC")
+
+    def looked(self) -> tuple[dict[str, Any], bool]:
+        """Its entries of these tools as the collector gives them, and whether it kept new ones."""
+        words = [sys.executable, str(PROGRAMS / "collect_software.py"), "--kept"]
+        done = subprocess.run(
+            words,
+            input=json.dumps(self._before),
+            env={**os.environ, "PATH": str(self.folder)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        answer = json.loads(done.stdout)
+        kept = answer["kept"]
+        self._before = self._before if kept is None else kept
+        mine = {e["name"]: e for e in answer["tools"] if str(self.folder) in e["path"]}
+        return mine, kept is not None
+
+    def calls(self, name: str) -> int:
+        return len((self.folder / f"{name}-calls").read_text())
+
+
+def test_a_tool_is_asked_again_if_it_or_its_library_is_another_and_a_script_always(
+    tmp_path: Path,
+) -> None:
+    tools = Tools(tmp_path)
+    first, new = tools.looked()
+    assert new
+    assert (first["fio"]["says"].strip(), first["fio"]["fails"]) == ("fio-1.0", "")
+    assert "libversion.so" in first["xhpl"]["loads"]
+    assert tools.looked() == (first, False)
+    assert (tools.calls("fio"), tools.calls("perf")) == (1, 2)
+    tools.version("fio-2.0")
+    second, new = tools.looked()
+    assert (second["fio"]["says"].strip(), new) == ("fio-2.0", True)
+    tools.library.unlink()
+    third, _ = tools.looked()
+    assert "libversion.so" in third["fio"]["fails"]
+    assert third["xhpl"]["fails"] == f"lacks {tools.library}"
+    tools.version("fio-3.0")
+    fourth, _ = tools.looked()
+    assert (fourth["fio"]["says"].strip(), fourth["xhpl"]["fails"]) == ("fio-3.0", "")

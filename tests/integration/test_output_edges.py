@@ -98,7 +98,7 @@ def test_a_reader_that_stops_ends_a_command_quietly_as_sigpipe_would(
 
 
 def test_messages_that_cannot_be_written_cost_no_result(tmp_path: Path) -> None:
-    shortly = ("measure", "--quick", "--only", "clock", "--minutes", "0.05")
+    shortly = ("measure", "--quick", "--only", "clock", "--minutes", "0.02")
     words = (*shortly, "--json", "--store", str(tmp_path / "s.db"))
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(

@@ -7,11 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -19,6 +17,7 @@
 #include <vector>
 
 #include "base/errors.h"
+#include "bytes.h"
 #include "cache/cache.h"
 #include "cache/layout.h"
 #include "check.h"
@@ -54,12 +53,10 @@ inline std::uint64_t mixed(std::uint64_t x) {
 }
 
 inline std::vector<std::byte> bytes_of(std::uint64_t sample, std::size_t count) {
-  std::vector<std::byte> bytes(count);
-  for (std::size_t i = 0; i < count; i += 8) {
-    const std::uint64_t word = mixed((sample << 32) + i);
-    std::memcpy(bytes.data() + i, &word, std::min<std::size_t>(8, count - i));
-  }
-  return bytes;
+  std::vector<std::uint64_t> words((count + 7) / 8);
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = mixed((sample << 32) + 8 * i);
+  const auto bytes = std::as_bytes(std::span(words)).first(count);
+  return {bytes.begin(), bytes.end()};
 }
 
 // 1 to 20 KiB, some empty.
@@ -78,7 +75,7 @@ inline void put(Cache& cache, std::uint64_t sample) {
 
 inline bool reads_right(Cache& cache, std::uint64_t sample) {
   std::vector<std::byte> bytes(cache.length(sample));
-  return cache.read(sample, bytes) && bytes == bytes_of(sample);
+  return cache.read(sample, bytes) && same_bytes(bytes, bytes_of(sample));
 }
 
 // The line with which something is refused; empty: it was not.

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/errors.h"
+#include "bytes.h"
 #include "catalog/order.h"
 #include "check.h"
 #include "decode/decoder.h"
@@ -96,7 +97,7 @@ Seen seen_in_epoch(Feeder& feeder, std::uint64_t epoch, Look look) {
 void check_bytes(const feed::Batch& batch, const DataSet& data) {
   for (std::size_t slot = 0; slot < batch.samples.size(); ++slot) {
     const auto sample = static_cast<std::uint64_t>(batch.samples[slot]);
-    CHECK(same(bytes_in(batch, slot), data.samples[sample]));
+    CHECK(same_bytes(bytes_in(batch, slot), data.samples[sample]));
   }
 }
 

@@ -1,10 +1,8 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -14,6 +12,7 @@
 #include <vector>
 
 #include "base/errors.h"
+#include "bytes.h"
 #include "cache/cache.h"
 #include "catalog/catalog.h"
 #include "catalog/order.h"
@@ -99,10 +98,6 @@ inline std::span<const std::byte> bytes_in(const feed::Batch& batch, std::size_t
   return {batch.arena.data() + batch.offsets[slot], static_cast<std::size_t>(batch.lengths[slot])};
 }
 
-inline bool same(std::span<const std::byte> a, std::span<const std::byte> b) {
-  return std::ranges::equal(a, b);
-}
-
 // Every sample of the batch is what the order says, and its bytes are its own.
 inline void check_batch(const feed::Batch& batch, const DataSet& data, const feed::Order& order,
                         const feed::Share& share) {
@@ -112,7 +107,7 @@ inline void check_batch(const feed::Batch& batch, const DataSet& data, const fee
   for (std::uint32_t slot = 0; slot < batch.samples.size(); ++slot) {
     const std::uint64_t sample = order.at(batch.epoch, share.position(batch.number, slot));
     CHECK(batch.samples[slot] == static_cast<std::int64_t>(sample));
-    CHECK(same(bytes_in(batch, slot), data.samples[sample]));
+    CHECK(same_bytes(bytes_in(batch, slot), data.samples[sample]));
     CHECK(static_cast<std::size_t>(batch.offsets[slot] + batch.lengths[slot]) <= batch.used_bytes);
   }
 }

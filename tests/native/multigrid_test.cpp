@@ -38,6 +38,9 @@ using flowos::solve::stencil_of;
 
 namespace {
 
+// Threads do the same in every cycle: for ThreadSanitizer few will do.
+constexpr double kSmall = kUnderTsan ? 1e-1 : 1e-7;
+
 Vector times(const Matrix& matrix, const Vector& x) {
   Vector result(x.size());
   for (std::size_t row = 0; row < x.size(); ++row) {
@@ -159,21 +162,21 @@ void iterations_hardly_grow_where_cells_touch_at_corners() {
                            Grid{.cells = {24, 24, 24}, .corners = true}}) {
     const Matrix matrix = touching(grid, all_around());
     const Vector b = Draws(10).some(matrix.starts.size() - 1);
-    CHECK(solved<double>(matrix, grid, b, 1e-7).iterations <= 16);
+    CHECK(solved<double>(matrix, grid, b, kSmall).iterations <= 16);
   }
 }
 
 // As many rows of a mesh as one chunk cannot hold, numbered in any order.
 void numbers_of_rows_do_not_matter() {
-  const Matrix matrix = renumbered(cells_of({{1, 300, 300}}, {1, 1, 1}, true, 2));
+  const Matrix matrix = renumbered(cells_of({{1, 260, 260}}, {1, 1, 1}, true, 2));
   const Vector b = Draws(11).some(matrix.starts.size() - 1);
-  CHECK(solved<double>(matrix, std::nullopt, b, 1e-7).iterations <= 50);
+  CHECK(solved<double>(matrix, std::nullopt, b, kSmall).iterations <= 50);
 }
 
 void conductances_of_many_sizes_take_few_cycles() {
   const Matrix matrix = cells_of({{1, 120, 120}}, {1, 1, 1}, true, 6);
   const Vector b = Draws(12).some(matrix.starts.size() - 1);
-  CHECK(solved<double>(matrix, std::nullopt, b, 1e-7).iterations <= 60);
+  CHECK(solved<double>(matrix, std::nullopt, b, kSmall).iterations <= 60);
 }
 
 void only_strong_directions_are_halved() {
@@ -183,7 +186,7 @@ void only_strong_directions_are_halved() {
   CHECK(multigrid.summary().rows[1] == 8192);
   CHECK(multigrid.summary().rows[2] == 4096);
   const Vector b(matrix.starts.size() - 1, 1.0);
-  CHECK(solved<double>(matrix, grid, b, 1e-7).iterations <= 25);
+  CHECK(solved<double>(matrix, grid, b, kSmall).iterations <= 25);
 }
 
 double greatest_difference(const Vector& a, const Vector& b) {
@@ -263,8 +266,8 @@ void even_levels_do_what_others_do() {
     of<double>(even, grid, 2).preconditioner().precondition(r, z);
     of<double>(odd, grid, 2).preconditioner().precondition(r, other);
     CHECK(greatest_difference(z, other) < 1e-9 * greatest_difference(z, Vector(n)));
-    CHECK(solved<double>(even, grid, r, 1e-7).iterations ==
-          solved<double>(odd, grid, r, 1e-7).iterations);
+    CHECK(solved<double>(even, grid, r, kSmall).iterations ==
+          solved<double>(odd, grid, r, kSmall).iterations);
   }
 }
 
@@ -322,7 +325,10 @@ void a_residual_of_nothing_is_corrected_by_nothing() {
 
 int main() {
   the_cycle_is_symmetric_and_positive_definite();
-  iterations_hardly_grow_with_the_grid();
+  if (!kUnderTsan) {  // large, and their threads do nothing that those below do not
+    iterations_hardly_grow_with_the_grid();
+    levels_are_for_many_rows_that_hold_on_to_each_other();
+  }
   the_recurrence_is_the_true_residual();
   the_answer_is_the_same_bits_whatever_the_threads();
   iterations_hardly_grow_where_cells_touch_at_corners();
@@ -333,7 +339,6 @@ int main() {
   one_cell_that_is_not_alike_makes_it_no_stencil();
   a_halved_stencil_is_the_product_with_its_aggregates();
   even_levels_do_what_others_do();
-  levels_are_for_many_rows_that_hold_on_to_each_other();
   rows_without_ties_are_divided_by_their_diagonal();
   what_is_singular_stays_finite();
   a_residual_of_nothing_is_corrected_by_nothing();

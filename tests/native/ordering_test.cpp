@@ -153,7 +153,7 @@ void lanes_of_a_grid_read_side_by_side(const Grid& grid) {
     const std::array<int, 3> tile = fit_tile(grid, 64, lanes);
     const Ordering ordering = order_tiles(grid, tile, lanes, 2);
     CHECK(ordering.places() == ordering.rows);
-    CHECK(loads_per_entry(matrix, ordering) < 1.04);
+    if (!kUnderTsan) CHECK(loads_per_entry(matrix, ordering) < 1.04);  // in one thread
   }
 }
 
@@ -208,7 +208,7 @@ int main() {
   missing_ties_leave_a_grid();
   for (const int lanes : {1, 3, 8, 16}) {
     for (const std::array<int, 3>& tile :
-         {std::array{1, 1, 1}, std::array{2, 4, 4}, std::array{3, 5, 2}, std::array{64, 64, 64}}) {
+         {std::array{1, 1, 1}, std::array{2, 4, 4}, std::array{3, 5, 2}, std::array{16, 24, 64}}) {
       tiles_are_an_ordering(Grid{{12, 20, 16}}, tile, lanes);
       tiles_are_an_ordering(Grid{{7, 11, 13}}, tile, lanes);
       tiles_are_an_ordering(Grid{.cells = {7, 11, 13}, .corners = true}, tile, lanes);

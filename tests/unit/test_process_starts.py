@@ -19,8 +19,8 @@ def starts(tree: ast.Module) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and node.module in {*MODULES, "os"}:
             names = [each.name for each in node.names]
             yield from (n for n in names if node.module != "os" or n.startswith(FUNCTIONS))
-        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "os":
-            yield from (name for name in [node.attr] if name.startswith(FUNCTIONS))
+        elif isinstance(node, ast.Attribute) and node.attr.startswith(FUNCTIONS):
+            yield from [node.attr] if ast.unparse(node.value) == "os" else ()
 
 
 def test_processes_start_in_one_folder_but_for_the_exceptions_of_the_architecture() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from flowos.cli._commands import FAILED
 from flowos.cli._output import print_folded, print_json
 from flowos.cli._shared import add_json, number, positive, top_command, with_example
+from flowos.model import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,14 +129,18 @@ def _show_sizes(args: argparse.Namespace) -> int:
     return 0
 
 
-def _size_line(size: "VmSize") -> str:
-    gpus = f"{size.gpus} {size.gpu}" if size.gpus else ""
-    network = "" if size.network_bytes is None else f"{size.network_bytes * 8e-9:g} Gbit/s"
-    price = "" if size.price is None else f"{size.price:9.4f} {size.currency}/h"
-    spot = "" if size.spot is None else f"spot {size.spot:.4f}"
+def _size_line(vm: "VmSize") -> str:
+    from flowos.report import size
+
+    vcpus = counted(vm.vcpus, "vCPU") if vm.vcpus else ""
+    memory = size(vm.memory_bytes) if vm.memory_bytes else ""
+    gpus = f"{vm.gpus} {vm.gpu}" if vm.gpus else ""
+    network = "" if vm.network_bytes is None else f"{vm.network_bytes * 8e-9:g} Gbit/s"
+    price = "" if vm.price is None else f"{vm.price:9.4f} {vm.currency}/h"
+    spot = "" if vm.spot is None else f"spot {vm.spot:.4f}"
     return (
-        f"{size.cloud:6}{size.name:26}{size.vcpus:4} vCPUs{size.memory_bytes >> 30:5} GiB  "
-        f"{gpus:11}{network:>12}  {size.region:15}{price:15}  {spot}"
+        f"{vm.cloud:6}{vm.name:26}{vcpus:>10}{memory:>10}  "
+        f"{gpus:11}{network:>12}  {vm.region:15}{price:15}  {spot}"
     ).rstrip()
 
 

@@ -134,3 +134,13 @@ def test_an_array_on_a_device_is_given_by_dlpack_with_one_copy(device: Any) -> N
     assert (first == 3 * VALUES).all()
     assert first.ctypes.data == second.ctypes.data
     assert device.copies_out - before == 1
+
+
+def test_a_way_to_memory_that_there_is_not_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLOWOS_OPENCL_MEMORY", "owns")
+    never_run = chain(fo.opencl(IN_OPENCL, "triple", **PORTS))(fo.flow_input("v", VECTOR))
+    with (
+        pytest.raises(fo.TaskFailed, match="FLOWOS_OPENCL_MEMORY is 'owns': use shared, mapped or"),
+        fo.slice(never_run, workers="inline") as held,
+    ):
+        held.run(VALUES)

@@ -1,5 +1,6 @@
-"""What `flowos pools` prints of a pool, without asking any."""
+"""What `flowos pools` prints of a pool, and `flowos cloud sizes` of a size, without asking any."""
 
+from flowos.cli.cloud import _size_line
 from flowos.cli.pools import _lines
 from flowos.model import Pool, PoolUser, Promise, VmSize
 from flowos.operations.pools import PoolState
@@ -60,3 +61,11 @@ def test_memory_is_shown_in_the_unit_in_which_it_is_read_best() -> None:
     _, size, promise = _lines(found)
     assert size == "  size own  1.5 TiB"
     assert promise == "  n1: memory: 1.5 TiB promised, 768 MiB seen"
+
+
+def test_a_size_of_the_catalogue_has_its_memory_unrounded_and_nothing_where_it_is_not_known() -> (
+    None
+):
+    small = VmSize(name="t", cloud="ec2", vcpus=1, memory_bytes=3840 << 20)
+    assert _size_line(small).split() == ["ec2", "t", "1", "vCPU", "3.75", "GiB"]
+    assert _size_line(VmSize(name="t", cloud="ec2")) == "ec2   t"

@@ -17,6 +17,7 @@ from flowos.model import EngineMissing, SourceCode, alternatives, first_error
 __flowos_frames__ = True
 _DEVICE = "FLOWOS_OPENCL_DEVICE"
 _MEMORY = "FLOWOS_OPENCL_MEMORY"
+_MEMORIES = ("shared", "mapped", "own")
 _POCL = "Portable Computing Language"
 _ICD_SUFFIX = 0x0920
 _opening = threading.Lock()
@@ -25,8 +26,10 @@ _opened: dict[tuple[str, str], "OpenClEngine"] = {}
 
 def opencl_engine() -> "OpenClEngine":
     """What FLOWOS_OPENCL_DEVICE names as `flowos device list` does, else the first GPU, else the
-    first device. Raises EngineMissing if there is none."""
+    first device. Raises EngineMissing if there is none, or a variable says what is not."""
     named, memory = os.environ.get(_DEVICE, ""), os.environ.get(_MEMORY, "")
+    if memory and memory not in _MEMORIES:
+        raise EngineMissing(f"{_MEMORY} is {memory!r}: use {alternatives(_MEMORIES)}")
     with _opening:
         if (named, memory) not in _opened:
             _opened[named, memory] = OpenClEngine(_chosen(_pyopencl(), named), memory)

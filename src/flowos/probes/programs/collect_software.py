@@ -12,7 +12,8 @@ output, and in "fails" the error message if it did not work ("" if it did).
   tools      name, path, says or loads (libraries), fails; "torch", "numpy", "cupy": a Python that
              has this package
   cuda       the GPUs, as cuda_devices.py says them in a child
-  kept       with --kept, which reads it from standard input: what need not be tried again
+  kept       with --kept, which reads it from standard input: what need not be tried again; null if
+             that is what was read
 --deps DIR also looks below DIR/usr. Every command has a limit, and so has the whole.
 """
 
@@ -25,12 +26,13 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from found_files import files_in, folders_like, real
 from kept_trials import KeptTrials, paths_in
 from mpi_wrappers import called, shown_by
 from program_output import MAX_SAID, all_of_output_of, complaint, output_of
@@ -72,7 +74,10 @@ LINKED_TOOLS = (
 )
 """Programs that are not started: they say no version and measure, or start twenty others to say it,
 and tidy up their user's folder."""
-NAMES = {each for _, called, *_ in (*TOOLS, *LINKED_TOOLS) for each in called}
+NAMES = [re.escape(each) for _, called, *_ in (*TOOLS, *LINKED_TOOLS) for each in called]
+LOOKED_FOR = re.compile("|".join(["mpi.*", *NAMES, *(p.pattern for _, p in COMPILERS)]))
+NO_PROGRAM = "not a dynamic executable"
+"""What ldd says of a script, of which nothing else says what it starts."""
 PYTHON_PACKAGES = ("torch", "numpy", "cupy")
 BLAS_FILE = re.compile(
     r"lib(openblas|blis|mkl_rt|scipy_openblas|nvpl_blas|armpl|flexiblas|satlas|tatlas|blas)"
@@ -92,37 +97,14 @@ VENDOR_LIBRARIES = (
     "opt/arm/armpl*/lib",
 )
 WHEEL_LIBRARIES = ("numpy.libs", "scipy.libs", "scipy_openblas*/lib")
-
-
-def files_in(folders: list[str]) -> list[Path]:
-    """The files of these folders, each folder once, in order."""
-    found: list[Path] = []
-    for folder in dict.fromkeys(folders):
-        try:
-            found += sorted(Path(folder).iterdir())
-        except OSError:
-            continue
-    return found
-
-
-def folders_like(patterns: tuple[str, ...], root: str = "/") -> list[str]:
-    return [str(f) for p in patterns for f in sorted(Path(root).glob(p), reverse=True)]
-
-
-def real(path: Path) -> str:
-    return os.path.realpath(path)
+ToolTrial = Callable[..., "tuple[dict[str, Any], list[str]]"]
 
 
 def programs(deps: str) -> list[Path]:
     """Executables that count, in PATH, in the vendors' usual folders and below `deps`."""
     folders = [f for f in os.environ.get("PATH", "").split(os.pathsep) if f.startswith("/")]
     folders += folders_like(VENDOR_BINS) + ([f"{deps}/usr/bin"] if deps else [])
-    found = files_in(folders)
-    return [path for path in found if is_looked_for(path.name) and os.access(path, os.X_OK)]
-
-
-def is_looked_for(name: str) -> bool:
-    return name.startswith("mpi") or name in NAMES or any(p.fullmatch(name) for _, p in COMPILERS)
+    return [path for path in files_in(folders, LOOKED_FOR.fullmatch) if os.access(path, os.X_OK)]
 
 
 # --- compilers -------------------------------------------------------------------------------
@@ -265,17 +247,30 @@ def builds_cxx(path: str, folder: Path) -> list[str] | None:
     return took if code == 0 else None
 
 
-def tool(name: str, path: str, *options: str) -> dict[str, Any]:
+def tool(name: str, path: str, *options: str) -> tuple[dict[str, Any], list[str]]:
+    """What is to be known of it, and the files that it took if it worked and is no script."""
     code, says = output_of(path, *options)
-    return {"name": name, "path": path, "says": says, "fails": complaint(code, says)}
+    loads, took = loaded_by(path) if code == 0 else ("", [])
+    entry = {"name": name, "path": path, "says": says, "fails": complaint(code, says)}
+    return entry, [] if NO_PROGRAM in loads else took
 
 
-def linked_tool(name: str, path: str) -> dict[str, Any]:
+def linked_tool(name: str, path: str) -> tuple[dict[str, Any], list[str]]:
     """A program that is looked at and not run: by the libraries that the loader finds for it."""
-    _, says = output_of("ldd", path)
-    lacks = ", ".join(re.findall(r"(\S+) => not found", says))
+    loads, took = loaded_by(path)
+    lacks = ", ".join(re.findall(r"(\S+) => not found", loads))
     fails = f"lacks {lacks}" if lacks else ""
-    return {"name": name, "path": path, "loads": says, "fails": fails}
+    entry = {"name": name, "path": path, "loads": loads[:MAX_SAID], "fails": fails}
+    return entry, [] if fails else took
+
+
+def loaded_by(path: str) -> tuple[str, list[str]]:
+    """What the loader says, and the files and folders by which it does; none if it does not."""
+    code, says = all_of_output_of("ldd", path)
+    if code != 0 and NO_PROGRAM not in says:
+        return says, []
+    places = os.environ.get("LD_LIBRARY_PATH", "").split(":")
+    return says, [path, *paths_in(says), *filter(None, places)]
 
 
 def tool_paths(paths: list[Path], tools: Sequence[Any]) -> list[tuple[str, ...]]:
@@ -331,7 +326,8 @@ def library_paths(deps: str) -> list[Path]:
         folders += folders_like(WHEEL_LIBRARIES, site) if site else []
     loader = re.findall(r"=> (/\S+)", output_of("/sbin/ldconfig", "-p")[1])
     found: dict[str, Path] = {}
-    for path in [*files_in([*folders, f"{sys.prefix}/lib"]), *map(Path, loader)]:
+    there = files_in([*folders, f"{sys.prefix}/lib"], BLAS_FILE.fullmatch)
+    for path in [*there, *map(Path, loader)]:
         if BLAS_FILE.fullmatch(path.name) and not BLAS_OF_OTHERS.search(real(path)):
             found.setdefault(real(path), path)
     return list(found.values())
@@ -365,14 +361,17 @@ def tried(deps: str, folder: Path, kept: KeptTrials) -> dict[str, Any]:
     def multiplied(path: Path) -> dict[str, Any]:
         return dict(kept.answer(f"BLAS {path}", lambda: library(path)))
 
+    def asked(try_it: ToolTrial, *words: str) -> dict[str, Any]:
+        return dict(kept.answer("\n".join(("tool", *words)), partial(try_it, *words)))
+
     there = programs(deps)
     with ThreadPoolExecutor(AT_ONCE) as at:
         parts = {
             "compilers": [at.submit(compiled, *each) for each in compiler_paths(there)],
             "libraries": [at.submit(multiplied, path) for path in library_paths(deps)],
             "mpis": [at.submit(with_mpi, *parts) for parts in mpi_parts(there)],
-            "tools": [at.submit(tool, *each) for each in tool_paths(there, TOOLS)]
-            + [at.submit(linked_tool, *each) for each in tool_paths(there, LINKED_TOOLS)],
+            "tools": [at.submit(asked, tool, *each) for each in tool_paths(there, TOOLS)]
+            + [at.submit(asked, linked_tool, *each) for each in tool_paths(there, LINKED_TOOLS)],
         }
         lists = {"tools": at.submit(python_tools, kept), "cuda": at.submit(cuda)}
         found = {name: [each.result() for each in part] for name, part in parts.items()}
@@ -384,10 +383,14 @@ def main() -> None:
     options.add_argument("--deps", default="", metavar="DIR")
     options.add_argument("--kept", action="store_true")
     asked = options.parse_args()
-    kept = KeptTrials(json.load(sys.stdin) if asked.kept else None)
+    before = json.load(sys.stdin) if asked.kept else None
+    kept = KeptTrials(before)
     with tempfile.TemporaryDirectory(prefix="flowos-") as folder:
         answer = tried(asked.deps, Path(folder), kept)
-    sys.stdout.write(json.dumps(dict(answer, kept=kept.plain()) if asked.kept else answer))
+    if asked.kept:
+        now = kept.plain()
+        answer["kept"] = None if now == before else now
+    sys.stdout.write(json.dumps(answer))
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ def others_who_remove(base: Path) -> Iterator[None]:
 def test_it_is_there_for_who_writes_although_others_remove_it(tmp_path: Path) -> None:
     pool = Pool(name="p", kind="slurm", shared=str(tmp_path))
     with others_who_remove(base_of(pool)):
-        for _ in range(500):
+        for _ in range(150):
             with shown(base_of(pool)) as (proof, word):
                 assert proof.read_text() == word
 
