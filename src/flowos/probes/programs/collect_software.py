@@ -97,7 +97,6 @@ VENDOR_LIBRARIES = (
     "opt/arm/armpl*/lib",
 )
 WHEEL_LIBRARIES = ("numpy.libs", "scipy.libs", "scipy_openblas*/lib")
-ToolTrial = Callable[..., "tuple[dict[str, Any], list[str]]"]
 
 
 def programs(deps: str) -> list[Path]:
@@ -361,7 +360,7 @@ def tried(deps: str, folder: Path, kept: KeptTrials) -> dict[str, Any]:
     def multiplied(path: Path) -> dict[str, Any]:
         return dict(kept.answer(f"BLAS {path}", lambda: library(path)))
 
-    def asked(try_it: ToolTrial, *words: str) -> dict[str, Any]:
+    def asked(try_it: Callable[..., tuple[Any, list[str]]], *words: str) -> dict[str, Any]:
         return dict(kept.answer("\n".join(("tool", *words)), partial(try_it, *words)))
 
     there = programs(deps)

@@ -31,8 +31,6 @@ OF_NO_COMPILER = re.compile(
 Python set when they are imported."""
 PATHS = re.compile(r"/[^\s\"':;,=()\\]+")
 
-KeptTrial = Callable[[], "tuple[Any, Iterable[str]]"]
-
 
 def stamp(path: str) -> Any:
     """None if it is not there. As JSON gives it back."""
@@ -67,7 +65,7 @@ class KeptTrials:
         self._before: dict[str, Any] = before if isinstance(before, dict) else {}
         self._now: dict[str, Any] = {}
 
-    def answer(self, name: str, attempt: KeptTrial) -> Any:
+    def answer(self, name: str, attempt: Callable[[], tuple[Any, Iterable[str]]]) -> Any:
         """What it said when it worked; else it is tried. An attempt without files is not kept."""
         key = f"{self._surroundings} {name}"
         known: Any = self._before.get(key)
