@@ -130,6 +130,7 @@ def limits_of_link(box: Box) -> dict[str, float]:
         assert server.stdout
         port = server.stdout.readline().strip()
         done = box.run("srun", "-N1", "-n1", *python, "ask", LOGIN, port, str(box.shared))
+        server.terminate()
     found: dict[str, float] = json.loads(done.stdout)
     return found
 
