@@ -16,19 +16,18 @@ The ranks are forked once PyTorch is imported, and end with this program.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
-import os
-import signal
 import socket
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from node_links import ALONE, NodeLinks, NodeLinksError, linked
+from rank_processes import first_failure, forked
 
 BUS: dict[str, Callable[[int], float]] = {
     "allreduce": lambda ranks: 2 * (ranks - 1) / ranks,
@@ -37,7 +36,6 @@ BUS: dict[str, Callable[[int], float]] = {
 }
 MIN_SAMPLES, MAX_SAMPLES, CALLS = 3, 20, 10
 TimedCall = Callable[[], Any]
-PR_SET_PDEATHSIG = 1
 
 
 def named(new: str, old: str) -> Any:
@@ -129,7 +127,7 @@ def readings_of(kind: str, size: int, ranks: int, times: list[float]) -> list[di
     ]
 
 
-def be_rank(number: int, options: argparse.Namespace, meet: str) -> None:
+def be_rank(number: int, options: argparse.Namespace, meet: str) -> int:
     rank = Rank(number, options.ranks, options.nodes, options.backend)
     if rank.is_gpu:
         torch.cuda.set_device(rank.device)
@@ -150,6 +148,7 @@ def be_rank(number: int, options: argparse.Namespace, meet: str) -> None:
         sys.stdout.write(json.dumps({"readings": found}))
         sys.stdout.flush()
     distributed.destroy_process_group()
+    return 0
 
 
 # --- all together ------------------------------------------------------------------------------
@@ -162,35 +161,8 @@ def run_ranks(options: argparse.Namespace, links: NodeLinks = ALONE) -> int:
     with tempfile.TemporaryDirectory() as folder:
         meet = f"file://{folder}/meet" if links.count == 1 else _address(links)
         ranks = range(before, before + options.ranks)
-        left, code = {_forked(rank, options, meet, own) for rank in ranks}, 0
-        while left and not code:
-            pid, status = os.wait()
-            left.remove(pid)
-            code = abs(os.waitstatus_to_exitcode(status))
-        for pid in left:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-    return code
-
-
-def _forked(rank: int, options: argparse.Namespace, meet: str, variables: dict[str, str]) -> int:
-    child = os.fork()
-    if child:
-        return child
-    code = 1
-    try:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        os.environ |= variables
-        be_rank(rank, options, meet)
-        code = 0
-    except SystemExit as end:
-        print(end, file=sys.stderr)
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+        started = [forked(own, partial(be_rank, rank, options, meet)) for rank in ranks]
+        return abs(first_failure(started))
 
 
 def _address(links: NodeLinks) -> str:

@@ -19,7 +19,6 @@ imported, and end with this program.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import os
 import shutil
@@ -30,10 +29,12 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from node_links import ALONE, NodeLinks, NodeLinksError, linked
+from rank_processes import first_failure, forked
 
 sys.path.insert(0, str(Path(__file__).parent / "resnet50"))
 
@@ -42,7 +43,6 @@ CANNOT_MEASURE_HERE = 77
 CLASSES, DISTINCT = 4, 64
 """Files are of so many different images: what they cost to read does not depend on that."""
 COPY_THREADS = 8
-PR_SET_PDEATHSIG = 1
 Row = dict[str, Any]
 
 # --- images ------------------------------------------------------------------------------------
@@ -109,43 +109,22 @@ def run_ranks(count: int, work: Callable[[], int], links: NodeLinks = ALONE) -> 
         same["GLOO_SOCKET_IFNAME"] = links.interface
     sys.stdout.flush()
     before = count * links.number
-    left = {_forked({**same, **_of_rank(before + n, n)}, work) for n in range(count)}
-    code = 0
-    while left:
-        ended = {pid: status for pid in left for got, status in [_look(pid)] if got}
-        left -= set(ended)
-        code = code or next((c for c in map(os.waitstatus_to_exitcode, ended.values()) if c), 0)
-        for pid in left if code else ():
-            os.kill(pid, signal.SIGKILL)
-        time.sleep(0.02)
-    return code
+    return first_failure(
+        [
+            forked({**same, **_of_rank(before + n, n)}, partial(_printing_nothing, work))
+            for n in range(count)
+        ]
+    )
 
 
-def _look(pid: int) -> tuple[int, int]:
-    return os.waitpid(pid, os.WNOHANG)
+def _printing_nothing(work: Callable[[], int]) -> int:
+    """What it prints goes to standard error: the answer alone is printed."""
+    os.dup2(2, 1)
+    return work()
 
 
 def _of_rank(rank: int, local: int) -> dict[str, str]:
     return {"RANK": str(rank), "LOCAL_RANK": str(local)}
-
-
-def _forked(variables: dict[str, str], work: Callable[[], int]) -> int:
-    child = os.fork()
-    if child:
-        return child
-    code = 99
-    try:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        os.environ |= variables
-        os.dup2(2, 1)
-        code = work()
-    except SystemExit as end:
-        code = int(str(end.code))
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
-    finally:
-        sys.stderr.flush()
-        os._exit(code)
 
 
 # --- a training --------------------------------------------------------------------------------
