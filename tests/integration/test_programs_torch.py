@@ -132,13 +132,20 @@ def after_two_steps(devices: list[Any]) -> Any:
     return torch.stack([torch.cat(parts) for parts in zip(*bodies.found, strict=True)])
 
 
-def test_bodies_that_cannot_be_split_evenly_are_refused_in_one_line() -> None:
-    words = ("--device", "cpu,cpu,cpu", "--bodies", "512", "--types", "f32", "--seconds", "1")
+@pytest.mark.parametrize(
+    ("bodies", "types", "said"),
+    [
+        ("512", "f32", "--bodies 512: give a multiple of 192"),
+        ("0", "f32", "--bodies 0: give a multiple of 192"),
+        ("192", "f32,f16", "--types f32,f16: give f32, f64 or both"),
+    ],
+)
+def test_what_cannot_be_split_or_computed_is_refused_in_one_line(
+    bodies: str, types: str, said: str
+) -> None:
+    words = ("--device", "cpu,cpu,cpu", "--bodies", bodies, "--types", types, "--seconds", "1")
     done = run("nbody_gpu.py", *words)
-    assert (done.returncode, done.stderr) == (
-        1,
-        "nbody_gpu: --bodies 512: give a multiple of 192\n",
-    )
+    assert (done.returncode, done.stderr) == (1, f"nbody_gpu: {said}\n")
 
 
 class CountedMeter:

@@ -28,11 +28,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, required=True)
     options = parser.parse_args()
     names = options.device.split(",")
-    if options.bodies % (BLOCK * len(names)):
+    if options.bodies <= 0 or options.bodies % (BLOCK * len(names)):
         sys.exit(f"nbody_gpu: --bodies {options.bodies}: give a multiple of {BLOCK * len(names)}")
+    kinds = options.types.split(",")
+    if not set(kinds) <= {"f32", "f64"}:
+        sys.exit(f"nbody_gpu: --types {options.types}: give f32, f64 or both")
     from split_bodies import all_measured
 
-    kinds = options.types.split(",")
     readings = all_measured(names, kinds, options.bodies, options.seconds)
     sys.stdout.write(json.dumps({"readings": readings}))
 
