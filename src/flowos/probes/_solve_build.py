@@ -8,7 +8,9 @@ from flowos.probes._build import Build
 FOLDER = "solver/native"
 SOURCE = "mpi/solve_mpi.cpp"
 LIBRARY_SOURCES = (
+    "base/at_once.cpp",
     "base/exact_sum.cpp",
+    "base/for_each.cpp",
     "ic/factor.cpp",
     "ic/kernels.cpp",
     "ic/kernels_v3.cpp",

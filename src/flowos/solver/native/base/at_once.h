@@ -1,18 +1,11 @@
 #pragma once
 
-#include <future>
-#include <vector>
+#include "base/function_ref.h"
 
 namespace flowos::solve {
 
 // Calls work(i) for each i < count, all at once, or one after another where the system has no more
 // threads. The first exception is thrown here, when all have ended.
-template <class Work>
-void at_once(int count, const Work& work) {
-  std::vector<std::future<void>> others;
-  for (int i = 1; i < count; ++i) others.push_back(std::async([&work, i] { work(i); }));
-  work(0);
-  for (std::future<void>& other : others) other.get();
-}
+void at_once(int count, FunctionRef<void(int)> work);
 
 }  // namespace flowos::solve

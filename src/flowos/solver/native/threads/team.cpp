@@ -1,17 +1,19 @@
 #include "threads/team.h"
 
 #include <sched.h>
-#include <sys/types.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
-#include <functional>
 #include <memory>
 #include <system_error>
 #include <thread>
+
+#include "base/function_ref.h"
+#include "ordering/groups.h"
 
 namespace flowos::solve {
 namespace {
@@ -95,7 +97,7 @@ Team& Team::of(int threads) {
   return *kept.team;
 }
 
-void Team::run(const std::function<void(int)>& work) {
+void Team::run(FunctionRef<void(int)> work) {
   if (size_ == 1 || !patience_.calls_others(Patience::Time::clock::now())) {
     for (int share = 0; share < size_; ++share) work(share);
     return;
@@ -119,7 +121,7 @@ bool Team::take(int share, unsigned turn) {
          taken.compare_exchange_strong(before, turn, std::memory_order_acq_rel);
 }
 
-void Team::take_over(const std::function<void(int)>& work, unsigned turn) {
+void Team::take_over(FunctionRef<void(int)> work, unsigned turn) {
   for (int share = size_ - 1; share > 0; --share) {
     if (!take(share, turn)) continue;
     work(share);
@@ -150,6 +152,22 @@ void Team::help(int share) {
     (*work_)(share);
     if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) left_.notify_one();
   }
+}
+
+void share_out(std::int64_t first, std::int64_t past, std::int64_t steps_each, int threads,
+               FunctionRef<void(Groups)> work) {
+  constexpr std::int64_t kMinEach = 512;
+  const std::int64_t count = past - first;
+  const std::int64_t worth = std::min<std::int64_t>(count, count * steps_each / kMinEach);
+  if (std::min<std::int64_t>(threads, worth) <= 1) {
+    if (count > 0) work(Groups{first, past});
+    return;
+  }
+  Team& team = Team::of(threads);
+  const std::int64_t all = std::min<std::int64_t>(team.size(), worth);
+  team.run([&](int i) {
+    if (i < all) work(Groups{first + count * i / all, first + count * (i + 1) / all});
+  });
 }
 
 }  // namespace flowos::solve

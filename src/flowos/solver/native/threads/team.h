@@ -1,12 +1,11 @@
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <thread>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "ordering/groups.h"
 #include "threads/patience.h"
 
@@ -32,7 +31,7 @@ class Team {
   int size() const { return size_; }
   // Calls work(share), which must not throw, for each share < size(), and returns when all have
   // returned: in a thread each, or several in this one. Of one thread at a time.
-  void run(const std::function<void(int)>& work);
+  void run(FunctionRef<void(int)> work);
 
  private:
   struct Helper {
@@ -42,13 +41,13 @@ class Team {
 
   void help(int share);
   bool take(int share, unsigned turn);
-  void take_over(const std::function<void(int)>& work, unsigned turn);
+  void take_over(FunctionRef<void(int)> work, unsigned turn);
   void await_others();
 
   int size_;
   int looks_;  // before a thread sleeps
   Patience patience_;
-  const std::function<void(int)>* work_ = nullptr;  // of this turn
+  const FunctionRef<void(int)>* work_ = nullptr;  // of this turn
   std::atomic<bool> ended_ = false;
   alignas(64) std::atomic<unsigned> turn_ = 0;
   alignas(64) std::atomic<int> left_ = 0;  // shares that helpers may have
@@ -56,21 +55,7 @@ class Team {
 };
 
 // Calls work with shares of [first, past), by as many threads as are worth waking.
-template <class Work>
 void share_out(std::int64_t first, std::int64_t past, std::int64_t steps_each, int threads,
-               const Work& work) {
-  constexpr std::int64_t kMinEach = 512;
-  const std::int64_t count = past - first;
-  const std::int64_t worth = std::min<std::int64_t>(count, count * steps_each / kMinEach);
-  if (std::min<std::int64_t>(threads, worth) <= 1) {
-    if (count > 0) work(Groups{first, past});
-    return;
-  }
-  Team& team = Team::of(threads);
-  const std::int64_t all = std::min<std::int64_t>(team.size(), worth);
-  team.run([&](int i) {
-    if (i < all) work(Groups{first + count * i / all, first + count * (i + 1) / all});
-  });
-}
+               FunctionRef<void(Groups)> work);
 
 }  // namespace flowos::solve
