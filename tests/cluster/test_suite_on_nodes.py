@@ -28,6 +28,7 @@ def test_clients_of_storage_are_on_both_nodes(machines: Box, tmp_path: Path) -> 
         if files["measurements"]:
             break
     assert "a client on each of 1, 2, 4 .. nodes of the pool" in files["instead"]
+    assert f"The storage is {machines.shared}, the shared folder of pool two" in files["instead"]
     assert levels(files, "clients") == {"1", "2"}, (files["lacking"], files["waiting"])
     page = (tmp_path / "report/suite.html").read_text()
     assert f"{files['runs'][0]}, between n1, n2" in page

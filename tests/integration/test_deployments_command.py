@@ -143,9 +143,9 @@ def test_a_deployment_that_is_refused_hides_none_before_it(flowos: Flowos) -> No
 
 def test_where_nothing_is_measured_the_reason_is_said(flowos: Flowos) -> None:
     Path("flowos.toml").write_text('[pools.two]\nkind = "fake"\nnodes = 2\n')
-    words = [word if word != "mpi" else "solve" for word in DEPLOYED]
+    words = [word if word != "mpi" else "parallel_io" for word in DEPLOYED]
     done = flowos("measure", *words, "--deployments", "1", "--minutes", "0.001", code=1)
-    assert "solve was not measured: " in done.stderr.splitlines()[-1]
+    assert "parallel_io was not measured: " in done.stderr.splitlines()[-1]
     alone = flowos("measure", *words, "--minutes", "0.001", code=1)
     assert "the time was out before its turn" in alone.stdout
 

@@ -16,7 +16,7 @@ from flowos.engine import here, in_a_task
 from flowos.engine._alone import _WORKER_MODULES
 from flowos.engine.local._processors import usable_cores
 from flowos.model import Progress, UsageError, flow_input
-from flowos.operations._scratch import scratch_of
+from flowos.operations._scratch import own_storage_of, scratch_of
 from flowos.operations.measure._prepare import ready_run
 from tests.askers import NoAsker
 from tests.waiting import PATIENCE_SECONDS, comes, in_a_thread
@@ -283,6 +283,14 @@ def test_by_default_a_pools_shared_folder_is_measured_and_var_tmp_where_it_has_n
         scratch_of("tow")
     run = fo.measure(commands=["true"], scratch=None).report.run
     assert str(run.request.scratch) == "/var/tmp"
+
+
+def test_the_own_storage_of_nodes_is_what_their_pool_names() -> None:
+    Path("flowos.toml").write_text(FAKE + '[pools.s]\nkind = "slurm"\nscratch = "/local"\n')
+    found = [str(own_storage_of(pool)) for pool in (None, "two", "s")]
+    assert found == ["/var/tmp", "/var/tmp", "/local"]
+    with pytest.raises(UsageError, match="no pool 'tow' in"):
+        own_storage_of("tow")
 
 
 def test_nodes_that_are_refused_or_lost_are_said() -> None:

@@ -31,6 +31,8 @@ NATIVE = ROOT / "src/flowos/solver/native"
 MANY = Path(__file__).with_name("solve") / "many_solves.cpp"
 """Includes the program, which it is for all words but --list."""
 SOURCES = [MANY, *(NATIVE / name for name in LIBRARY_SOURCES)]
+CMAKE = (ROOT / "CMakeLists.txt").read_text()
+STANDARD_HEADERS = CMAKE.split("set(standard_headers ")[1].split(")")[0].split()
 CORES = len(os.sched_getaffinity(0))
 CUBE = "poisson:24x20x28"
 HASHES = runpy.run_path(str(ROOT / "benchmarks/solve/hashes.py"))
@@ -65,16 +67,26 @@ Binaries = dict[str, Path]
 
 
 def compile_by(family: Family, to: Path) -> None:
-    """As the probe does, but by the wrapper alone: two at a time, and by ccache where it is."""
+    """As the probe does, but by the wrapper alone, two at a time, by ccache where it is, and with
+    the standard headers read once, as by CMake."""
     ccache = [found] if (found := shutil.which("ccache")) else []
-    at = {**os.environ, "CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}
+    at = {
+        **os.environ,
+        "CCACHE_BASEDIR": str(ROOT),
+        "CCACHE_NOHASHDIR": "1",
+        "CCACHE_SLOPPINESS": "pch_defines,time_macros",
+    }
     to.mkdir(exist_ok=True)
+    headers = to / "standard.h"
+    headers.write_text("".join(f"#include {name}\n" for name in STANDARD_HEADERS))
+    common = (*ccache, family.compiler, *FLAGS, *family.flags, f"-I{NATIVE}")
+    words = (*common, "-c", "-x", "c++-header", str(headers), "-o", f"{headers}.gch")
+    subprocess.run(words, check=True, env=at)
 
     def compiled(source: Path) -> str:
-        flags = (*FLAGS, *family.flags, f"-I{NATIVE}")
-        words = [*ccache, family.compiler, *flags, "-c", str(source), "-o"]
         made = str(to / "-".join(source.relative_to(ROOT).with_suffix(".o").parts))
-        subprocess.run([*words, made], check=True, env=at)
+        words = (*common, "-Winvalid-pch", "-include", str(headers), "-c", str(source), "-o", made)
+        subprocess.run(words, check=True, env=at)
         return made
 
     with ThreadPoolExecutor(2) as pool:

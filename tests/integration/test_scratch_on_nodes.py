@@ -1,14 +1,19 @@
 """A folder on storage that is measured on another node: shared, or of that node alone."""
 
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, cast
 
 import pytest
 
 from flowos.engine import Node, here
-from flowos.model import BARE, Launch, UsageError
+from flowos.model import BARE, Facts, Launch, MeasurementRequest, UsageError
 from flowos.operations._scratch import scratch_on
+from flowos.operations.measure._prepare import ready_run
+
+NOWHERE = Facts(
+    host="h", system="s", kernel="k", architecture="a", cpu_model="c", cpus=(), allowed=()
+)
 
 
 class Apart:
@@ -100,3 +105,12 @@ def test_one_that_cannot_be_removed_stays(
         monkeypatch.setattr("os.unlink", refused)
     monkeypatch.undo()
     assert len([*ours.iterdir()]) == 1
+
+
+def test_own_storage_that_a_pool_names_is_that_of_a_node_as_it_is(tmp_path: Path) -> None:
+    """Images do not see it, so that several environments have the usual one."""
+    request = MeasurementRequest(probes=("training",), scratch=tmp_path)
+    bare = ("bare", BARE)
+    for asked, own in (((bare,), "/local"), ((bare, ("also", BARE)), "/var/tmp")):
+        with ready_run(request, NOWHERE, here(), asked, lambda _: None, PurePath("/local")) as run:
+            assert {str(place.own_storage) for place in run.places} == {own}

@@ -82,7 +82,8 @@ class Case:
 class Reading:
     """One metric of one program run. `levels`: axes that the program swept itself (n, bytes).
 
-    `values` are the raw repetitions in base units: second, byte, byte/s, flop/s, 1/s, Hz, 1.
+    `values` are the raw repetitions in base units: second, byte, byte/s, flop/s, op/s (of
+    integers), 1/s, Hz, 1.
     """
 
     metric: str

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from flowos.engine import HoldEvent, LaunchGroup, OnHoldEvent
 from flowos.model import Deployment, OnProgress, Progress
 from flowos.operations._pool_kinds import kind_of_pool
+from flowos.operations._scratch import own_storage_of
 from flowos.operations._slice import slice_
 from flowos.operations.measure import DeployedOn
 from flowos.operations.settings import pool_named
@@ -31,6 +32,7 @@ def held_nodes(
             deployment=deployment,
             gone=lambda: gone[0] if gone else "",
             launches=launches,
+            own_storage=own_storage_of(pool),
         )
 
 

@@ -15,6 +15,8 @@ from flowos.operations._on_node import outcome_of
 from flowos.operations.settings import pool_named
 
 USUAL_SCRATCH = PurePath("/var/tmp")
+OWN_STORAGE = PurePath("/var/tmp")
+"""Of each node, where its pool names none."""
 
 
 def scratch_of(pool: str | None) -> PurePath:
@@ -22,6 +24,12 @@ def scratch_of(pool: str | None) -> PurePath:
     has one. Raises UsageError for an unknown pool."""
     shared = "" if pool is None else pool_named(pool).shared
     return PurePath(shared) if shared else USUAL_SCRATCH
+
+
+def own_storage_of(pool: str | None) -> PurePath:
+    """The own storage of each node. Raises UsageError for an unknown pool."""
+    named = "" if pool is None else pool_named(pool).scratch
+    return PurePath(named) if named else OWN_STORAGE
 
 
 @contextmanager

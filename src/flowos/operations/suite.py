@@ -34,6 +34,7 @@ from flowos.operations._suite_plan import (
     plan_suite,
 )
 from flowos.operations._suite_runs import BegunSuite, begun, cases_left, has_numbers
+from flowos.operations._suite_storage import with_storage
 from flowos.operations.measure import DeployedOn, OnSample, check, measured
 from flowos.operations.pool_storage import check_folder
 from flowos.operations.settings import pool_named
@@ -187,6 +188,8 @@ def _planned(
     figures = figures_of(suite, wanted.figures)
     if wanted.nodes > 1:
         figures = tuple(replace(f, instead=f.between or f.instead) for f in figures)
+    pool = pool_named(wanted.pool) if wanted.pool else None
+    figures = tuple(with_storage(figure, request, pool) for figure in figures)
     check(request)
     if on is None:
         with scratch_in(request.scratch):

@@ -68,7 +68,8 @@ class ProbeInfo:
     alone: is it measured in a single environment too? between_nodes: and between nodes? "named":
         only where the request names it.
     asked: is it measured only where the request says what?
-    on_storage: does it measure the storage that the request names?
+    on_storage: does it measure the storage that the request names? on_own_storage: and copies of it
+        on the own storage of each node?
     own_python: is its program run by the Python of each environment, even where the others are the
         same binary in all?
     reads_matrix: does it measure with the matrix that the request names?
@@ -95,6 +96,7 @@ class ProbeInfo:
     between_nodes: bool | Literal["named"] = False
     asked: bool = False
     on_storage: bool = False
+    on_own_storage: bool = False
     own_python: bool = False
     reads_matrix: bool = False
     rates_storage: bool = False
@@ -248,8 +250,8 @@ class Program:
     """The program that measures one case: an optional build, then a command line.
 
     argv: without `build` the whole command line, else the arguments of the built binary; a word
-    "{scratch}" is replaced by a new folder on the file system to be measured, "{python}" by the
-    Python that runs FlowOS.
+    "{scratch}" is replaced by a new folder on the file system to be measured, "{own}" by one on the
+    own storage of each node, which may have to be made, "{python}" by the Python that runs FlowOS.
     script: of programs/, for the Python that is the first word of `argv`.
     ranks/mpi_family/mpirun: for an MPI program, their number, its MPI, its mpirun.
     nodes: of a slice, over which ranks are spread evenly; one for each rank by default, as far as

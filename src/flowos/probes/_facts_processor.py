@@ -45,8 +45,16 @@ _NEEDED_FLAGS = (
     ("sse4.2", ({"sse4_2"},)),
     ("avx", ({"avx"},)),
     ("avx2", ({"avx2", "fma"},)),
+    ("avx_vnni", ({"avx_vnni"},)),
     ("avx512f", ({"avx512f"},)),
+    ("avx512_vnni", ({"avx512_vnni"},)),
+    ("avx512_bf16", ({"avx512_bf16"},)),
+    ("amx_int8", ({"amx_tile", "amx_int8"},)),
+    ("amx_bf16", ({"amx_tile", "amx_bf16"},)),
     ("neon", ({"asimd"}, {"neon"})),
+    ("neon_dotprod", ({"asimddp"},)),
+    ("neon_i8mm", ({"i8mm"},)),
+    ("neon_bf16", ({"bf16"},)),
     ("sve", ({"sve"},)),
 )
 """Our names -> sets of kernel flags, any of which is enough."""

@@ -13,6 +13,9 @@ PIPES = 2
 """Vector units per core that multiply and add, as in most server cores since 2013. CPUID does not
 report it; for a core with one or four, trust the measured ceiling."""
 
+AMX_OPERATIONS = {"amx_int8": 2048, "amx_bf16": 1024}
+"""In a cycle of a core. Intel's brief "Accelerate Artificial Intelligence (AI) Workloads with Intel
+Advanced Matrix Extensions" says so of Xeons of the 4th generation, the first with AMX."""
 
 Nominal = Callable[[Case, str, Facts], tuple[str, float] | None]
 """(case, unit, facts) -> name and value, or None."""
@@ -23,7 +26,9 @@ def no_nominal(_case: Case, _unit: str, _facts: Facts) -> None:
 
 
 def nominal_flops(clock_hz: float, isa: str, type_: str, cores: int) -> float | None:
-    """clock x lanes x 2 x pipes x cores in flop/s; None for an unknown width."""
+    """clock x lanes x 2 x pipes x cores in flop/s or op/s; None for an unknown width."""
+    if isa in AMX_OPERATIONS:
+        return clock_hz * AMX_OPERATIONS[isa] * cores
     bits = VECTOR_BITS.get(isa)
     if bits is None or type_ not in TYPE_BITS:
         return None
@@ -36,10 +41,11 @@ def nominal_arithmetic(case: Case, unit: str, facts: Facts) -> tuple[str, float]
     isa = case.detail("widest") if case.level("isa") == "default" else case.level("isa")
     cores = case.level("cores", "1")
     value = nominal_flops(clock_hz, isa, case.level("type"), int(cores))
-    if unit != "flop/s" or not value:
+    if unit not in ("flop/s", "op/s") or not value:
         return None
     on = "1 core" if cores == "1" else f"{cores} cores"
-    return f"{clock_hz / 1e9:.2f} GHz x {isa} x {PIPES} pipes x {on}", value
+    per_cycle = f"{AMX_OPERATIONS[isa]} op" if isa in AMX_OPERATIONS else f"{PIPES} pipes"
+    return f"{clock_hz / 1e9:.2f} GHz x {isa} x {per_cycle} x {on}", value
 
 
 def nominal_memory(case: Case, unit: str, facts: Facts) -> tuple[str, float] | None:

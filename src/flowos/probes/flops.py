@@ -2,19 +2,27 @@
 
 from collections.abc import Sequence
 
-from flowos.model import Case, Chart, Facts, Measurement, MeasurementRequest, Unmeasured
+from flowos.model import Argv, Case, Chart, Facts, Measurement, MeasurementRequest, Unmeasured
 from flowos.probes._base import Headline, Probe, ProbeInfo, Program, best_compiler
 from flowos.probes._cores import NO_COMPILER, build_for, core_sets, counted, on_cores
 from flowos.probes._nominal import nominal_arithmetic
 
-NARROW_TO_WIDE = ("sse4.2", "avx", "avx2", "avx512f", "neon", "sve")
+NARROW_TO_WIDE = (
+    *("sse4.2", "avx", "avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16"),
+    *("amx_int8", "amx_bf16", "neon", "neon_dotprod", "neon_i8mm", "neon_bf16", "sve"),
+)
 """The levels of axis `isa`, as in Facts.instruction_sets."""
+
+NO_TILES = "boot Linux 5.16 or later, and in a container allow arch_prctl (its seccomp profile)"
 
 REPETITIONS = {"quick": "4", "normal": "4", "full": "15"}
 
 
 class Flops(Probe):
-    """Metric flops (flop/s) per cores; the program sweeps isa and type (f32, f64) itself."""
+    """Metrics flops (flop/s) and ops (op/s, of integers) per cores.
+
+    The program sweeps isa and type (f32, f64, bf16; i8) itself, as the processor has them.
+    """
 
     info = ProbeInfo(
         name="flops",
@@ -31,13 +39,26 @@ class Flops(Probe):
                 y_label="flop/s",
                 about="The best of several register-only kernels. No library can be faster.",
             ),
+            Chart(
+                title="Integer ceiling per instruction set",
+                kind="bars",
+                x="isa",
+                metrics=("ops",),
+                series=("cores",),
+                facets=("type",),
+                x_label="instruction set",
+                y_label="op/s",
+                about="Products of 8-bit integers in sums of 32 bits, as neural networks use them.",
+            ),
         ),
         rounds=4,
         headlines=(
             Headline("Arithmetic ceiling, f64", "flops", (("type", "f64"),)),
             Headline("Arithmetic ceiling, f32", "flops", (("type", "f32"),)),
+            Headline("Arithmetic ceiling, bf16", "flops", (("type", "bf16"),)),
+            Headline("Integer ceiling, i8", "ops", (("type", "i8"),)),
         ),
-        ceilings=("flops",),
+        ceilings=("flops", "ops"),
         roofs=("flops",),
         nominal=nominal_arithmetic,
     )
@@ -61,6 +82,24 @@ class Flops(Probe):
             cores=int(case.level("cores")),
         )
 
+    def left_out(
+        self, measured: Sequence[Measurement], of_pool: Argv = ()
+    ) -> tuple[tuple[Case, Unmeasured], ...]:
+        """Instructions for bf16 or i8 that the processor says to have, and that gave wrong sums,
+        ended the program, or, of AMX, are refused by the kernel."""
+        refused = {
+            (m.case.level("cores"), isa): m.case.detail("refused")
+            for m in measured
+            if (isa := m.case.detail("refused_isa"))
+        }
+        return tuple(
+            (
+                Case(self.name, levels=(("cores", cores), ("isa", isa))),
+                Unmeasured(reason=reason, remedy=NO_TILES if "tiles" in reason else ""),
+            )
+            for (cores, isa), reason in refused.items()
+        )
+
     def findings(self, measured: Sequence[Measurement]) -> tuple[str, ...]:
         return suspicious(measured)
 
@@ -76,13 +115,14 @@ def suspicious(measured: Sequence[Measurement]) -> tuple[str, ...]:
     }
     found = []
     for (cores, kind, isa), rate in best.items():
+        unit = "Gop/s" if kind == "i8" else "Gflop/s"
         before = NARROW_TO_WIDE[: NARROW_TO_WIDE.index(isa)]
         for narrower in before:
             other = best.get((cores, kind, narrower), 0.0)
             if rate < 0.9 * other:
                 found.append(
-                    f"{isa} {kind} on {counted(cores, 'core')} does {rate / 1e9:.3g} Gflop/s, less"
-                    f" than the narrower {narrower} with {other / 1e9:.3g} Gflop/s: the measurement"
+                    f"{isa} {kind} on {counted(cores, 'core')} does {rate / 1e9:.3g} {unit}, less"
+                    f" than the narrower {narrower} with {other / 1e9:.3g} {unit}: the measurement"
                     " was disturbed, or the clock falls under wide vectors"
                 )
     more = f"; and {len(found) - 1} more alike" if len(found) > 1 else ""

@@ -1,10 +1,11 @@
 """Training of ResNet-50: where its time goes, by how images are loaded, and over nodes.
 
 After figures 7 to 11 and tables 4 and A.1 to A.3 of Serizawa and Tatebe, IPSJ SIG HPC, 2019: files
-on shared storage (--scratch), a copy of them on the node's own (/var/tmp), and files on shared
-storage through a cache on the node's own. Between nodes of a pool 1, 2, 4 .. of them train the
-same images (strong scaling), or as many each (weak). On processors network and images are small.
-After each epoch images that are not trained are classified, as in figure 13 of the paper on ABCI.
+on shared storage (--scratch), a copy of them on the node's own (/var/tmp, or what the pool names),
+and files on shared storage through a cache on the node's own. Between nodes of a pool 1, 2, 4 .. of
+them train the same images (strong scaling), or as many each (weak). On processors network and
+images are small. After each epoch images that are not trained are classified, as in figure 13 of
+the paper on ABCI.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,7 +42,6 @@ from flowos.probes._storage import MORE_ROOM, NO_MPI
 
 RANKS_ON_HOST = 2
 VALIDATION_IMAGES = 64
-OWN_STORAGE = "/var/tmp"
 LOADERS = ("shared", "local copy", "feed")
 """DataLoader of shared files, DataLoader of a copy, fo.Feed of shared files with an empty cache."""
 
@@ -78,6 +78,7 @@ WORKERS = (2, 8)
 """Of DataLoader for each rank: as the paper, and as many as are given of the cores."""
 
 
+EVERY_RANK = "In each every rank trains a batch."
 SCALINGS = ("strong", "weak")
 OVER = ("scaling", "nodes")
 
@@ -128,8 +129,8 @@ def _over_epochs(title: str, metrics: tuple[str, ...], unit: str, about: str) ->
 
 class ResNetTraining(Probe):
     """Metrics images_per_second (1/s), training, training_with_copy, file_copy, stage and load
-    (second), iterations, reads and node_reads (byte/s), other_share, train_top1, validation_top1
-    and elapsed (second); only if it is named.
+    (second), iterations, iterations_per_second (1/s), reads and node_reads (byte/s), other_share,
+    train_top1, validation_top1 and elapsed (second); only if it is named.
 
     The program sweeps loader: see `LOADERS`.
     """
@@ -210,12 +211,9 @@ class ResNetTraining(Probe):
                 "byte/s",
                 "Bytes of all trained files over the time and the nodes.",
             ),
-            _over_nodes(
-                "Iterations of all epochs",
-                ("iterations",),
-                "iterations",
-                "In each every rank trains a batch.",
-            ),
+            _bars("Iterations per second", ("iterations_per_second",), "1/s", EVERY_RANK),
+            _over_nodes("Iterations of all epochs", ("iterations",), "iterations", EVERY_RANK),
+            _over_nodes("Iterations per second", ("iterations_per_second",), "1/s", EVERY_RANK),
         ),
         headlines=(
             Headline("Training, fo.Feed", "images_per_second", (("loader", "feed"),)),
@@ -226,6 +224,7 @@ class ResNetTraining(Probe):
         own_python=True,
         between_nodes="named",
         on_storage=True,
+        on_own_storage=True,
     )
 
     def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:
@@ -268,7 +267,7 @@ class ResNetTraining(Probe):
         on_host = case.level("device") == HOST
         return Program(
             argv=(
-                *(case.detail("python"), "--folder", "{scratch}", "--own", OWN_STORAGE),
+                *(case.detail("python"), "--folder", "{scratch}", "--own", "{own}"),
                 *("--side", str(network.side)),
                 *options_of(case, "ranks", "epochs", "images", "validation", "workers"),
                 *("--device", case.level("device"), "--threads", "1" if on_host else "0"),

@@ -22,7 +22,7 @@ _PARTS = {
     "_side_by_side": "ReportedRun SideBySide side_by_side_json",
     "_side_by_side_text": "side_by_side_text",
     "_slice_words": "accounted_words asked_words job_words",
-    "_storage_text": "storage_lines",
+    "_storage_text": "storage_lines tier_words",
     "_suite": "SuiteFigure SuiteReport figure_name suite_json",
     "_suite_csv": "suite_csv",
     "_suite_text": "suite_text",
@@ -108,6 +108,7 @@ if TYPE_CHECKING:
     )
     from flowos.report._storage_text import (
         storage_lines as storage_lines,
+        tier_words as tier_words,
     )
     from flowos.report._suite import (
         SuiteFigure as SuiteFigure,

@@ -66,7 +66,7 @@ def share_there(row: NumberRow) -> str:
 
 def published_value(row: NumberRow) -> str:
     """The published number as people write it."""
-    if row.published.unit == "1":
+    if row.published.unit == "1" and row.published.printed.endswith("%"):
         return f"{100 * row.published.value:g}%"
     return number(row.published.value, row.published.unit, row.published.metric)
 

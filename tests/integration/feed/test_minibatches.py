@@ -17,10 +17,15 @@ def test_it_times_the_first_minibatch_and_all_scaled_to_a_thousand(
 ) -> None:
     for _ in range(2):  # the second time files and cache are there
         assert main([str(tmp_path), storage, "4", "3"]) == 0
-        first, all_ = json.loads(capsys.readouterr().out)["readings"]
+        first, all_, *curve = json.loads(capsys.readouterr().out)["readings"]
         assert (first["metric"], all_["metric"]) == ("first_minibatch", "thousand_minibatches")
         assert 0 < first["values"][0] < all_["values"][0]
         assert first["notes"]["minibatches"] == "3"
+        assert {each["metric"] for each in curve} == {"elapsed"}
+        assert [each["levels"] for each in curve] == [{"loaded": n} for n in ("1", "2", "3")]
+        one, two, three = (each["values"][0] for each in curve)
+        assert first["values"][0] == one <= two <= three
+        assert three == pytest.approx(all_["values"][0] * 3 / 1000)
     assert sum(path.is_file() for path in (tmp_path / "flowos-feed").rglob("*")) == 96
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from flowos.model import Case, Exited, Outcome, Unmeasured
+from flowos.probes.suites import SUITES
 from flowos.probes.training import LOADERS, ResNetTraining
 from tests.integration.conftest import MadeOnce
 from tests.waiting import PATIENCE_SECONDS
@@ -162,6 +163,26 @@ def test_stages_are_all_of_the_time(trained: Path) -> None:
             assert apart <= seconds * (1 + 1e-9)
 
 
+NAMED = (
+    *(f.lacking for f in SUITES["reads"].figures if f.number == "12"),
+    (EXAMPLE.parents[1] / "docs/suites.md").read_text(),
+)
+
+
+@pytest.mark.parametrize("text", NAMED, ids=["suite", "documentation"])
+def test_what_names_the_command_of_the_trace_names_all_that_it_needs(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLE))
+    from options import read_options
+
+    (words,) = re.findall(r"python examples/resnet50/train.py ([^`\n]*--trace [^`\n]*)", text)
+    options = read_options(words.split())
+    assert (options.trace_iterations, options.stages) == (5, True)
+    assert options.trace is not None
+    assert options.source.data == Path("DIR")
+
+
 def test_the_trace_shows_iterations_of_both_ranks(trained: Path) -> None:
     events = json.loads((trained.parent / "trace.json").read_text())["traceEvents"]
     spans = [event for event in events if event["ph"] == "X"]
@@ -225,8 +246,7 @@ def test_torchs_loader_feeds_the_same_training(ranks: Ranks, images: Path, tmp_p
 
 
 def test_the_probe_measures_each_loader(ranks: Ranks, tmp_path: Path) -> None:
-    probe, output, own = ResNetTraining(), tmp_path / "output", tmp_path / "own"
-    own.mkdir()
+    probe, output, own = ResNetTraining(), tmp_path / "output", tmp_path / "made/own"
     counts = ("--ranks", "2", "--epochs", "2", "--images", "64", "--side", "40")
     folders = ("--folder", str(tmp_path), "--own", str(own))
     words = [
@@ -253,6 +273,8 @@ def test_the_probe_measures_each_loader(ranks: Ranks, tmp_path: Path) -> None:
     for loader in LOADERS:
         (training,), (both,) = found["training", loader], found["training_with_copy", loader]
         assert training > 0
+        assert found["iterations", loader] == (4,), "64 images in batches of 16 by two ranks, twice"
+        assert found["iterations_per_second", loader] == pytest.approx((4 / training,))
         copy = found.get(("file_copy", loader), (0.0,))[0]
         assert both == training + copy
         assert (copy > 0) == (loader == "local copy")
@@ -272,6 +294,20 @@ def test_the_probe_measures_each_loader(ranks: Ranks, tmp_path: Path) -> None:
         assert 0 < one < two
         assert training < two
     assert not list(own.iterdir()), "neither copy nor cache stays"
+    assert {dict(r.notes)["own_storage"] for r in readings} == {str(own)}
+
+
+def test_own_storage_that_cannot_be_made_is_said_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    program = EXAMPLE.parents[1] / "src/flowos/probes/programs/torch_training.py"
+    folders = ("--folder", str(tmp_path), "--own", str(tmp_path / "file/own"))
+    counts = ("--ranks", "1", "--epochs", "1", "--images", "16", "--side", "40")
+    line = (sys.executable, str(program), *folders, *counts)
+    done = subprocess.run(line, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    (said,) = done.stderr.splitlines()
+    assert said.startswith("train.py: no folder on the node's own storage: ")
+    assert said.endswith(f"Not a directory: '{tmp_path}/file/own'")
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,14 @@ def test_a_program_is_alone_on_the_node_and_its_scratch_folder_is_named_in_its_w
     assert dict(launch.variables)["A"] == "b"
 
 
+def test_the_own_storage_of_a_node_is_named_in_the_words_of_a_program() -> None:
+    usual = bare_on(here(), NOWHERE, Path("/f"), PurePath("/s"))
+    program = Program(argv=("train", "{scratch}", "--own={own}"))
+    for bare, own in ((usual, "/var/tmp"), (replace(usual, own_storage=PurePath("/o")), "/o")):
+        launch = bare.launch(words_in(bare, program, BinaryCache(bare)), program)
+        assert launch.argv == ("train", "/s", f"--own={own}")
+
+
 def test_an_mpi_program_that_is_installed_is_started_by_its_own_words() -> None:
     bare = bare_on(here(), NOWHERE, Path("/f"), PurePath("/s"))
     program = Program(argv=("/usr/bin/xhpl", "x"), ranks=2, mpi_family="openmpi", mpirun="mpirun")

@@ -143,7 +143,7 @@ def test_hybrid_cores_are_known_by_clock_or_capacity_too(told_by: str) -> None:
 def test_arm_cores_are_named_although_cpuinfo_has_no_model_name() -> None:
     facts = facts_of("arm-2x80")
     assert facts.cpu_model == "Arm Neoverse-N1"
-    assert facts.instruction_sets == ("neon",)
+    assert facts.instruction_sets == ("neon", "neon_dotprod")
     assert {cpu.kind for cpu in facts.cpus} == {""}
 
 
@@ -175,6 +175,23 @@ def test_other_processors_are_named_by_what_there_is(
     files: dict[str, str], uname: list[str], name: str
 ) -> None:
     assert read_facts({"files": files, "uname": uname}).cpu_model == name
+
+
+@pytest.mark.parametrize(
+    ("flags", "sets"),
+    [
+        (
+            "amx_bf16 avx512_bf16 avx_vnni amx_tile amx_int8",
+            "avx_vnni avx512_bf16 amx_int8 amx_bf16",
+        ),
+        ("amx_bf16 amx_int8 avx512_vnni", "avx512_vnni"),
+        ("asimd asimddp i8mm bf16", "neon neon_dotprod neon_i8mm neon_bf16"),
+        ("asimd", "neon"),
+    ],
+)
+def test_sets_for_bf16_and_integers_follow_from_the_flags(flags: str, sets: str) -> None:
+    cpuinfo = f"processor : 0\nflags : {flags}"
+    assert read_facts({"files": {"/proc/cpuinfo": cpuinfo}}).instruction_sets == tuple(sets.split())
 
 
 # --- limits ----------------------------------------------------------------------------------
@@ -222,7 +239,8 @@ def test_offline_cpus_are_left_out_and_named() -> None:
 
 def test_a_virtual_machine_without_clock_and_smbios_says_so() -> None:
     facts = facts_of("epyc-vm-2")
-    assert facts.instruction_sets == ("sse4.2", "avx", "avx2", "avx512f")
+    wide = ("avx512f", "avx512_vnni", "avx512_bf16")
+    assert facts.instruction_sets == ("sse4.2", "avx", "avx2", "avx_vnni", *wide)
     assert [cpu.nominal_hz for cpu in facts.cpus] == [None, None], "cpuinfo's MHz is the TSC's"
     assert (3, "unified", 32768, 2) in caches(facts), "32 MiB, not the 384 MiB of the C library"
     missing = {m.what: m for m in facts.missing}

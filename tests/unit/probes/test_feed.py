@@ -3,7 +3,16 @@ from dataclasses import replace
 
 import pytest
 
-from flowos.model import Case, Effort, Facts, FileSystemFacts, MeasurementRequest, Unmeasured
+from flowos.model import (
+    Case,
+    Effort,
+    Exited,
+    Facts,
+    FileSystemFacts,
+    MeasurementRequest,
+    Outcome,
+    Unmeasured,
+)
 from flowos.probes.feed import STORAGES, SWEEPS, FeedReads
 
 PROBE = FeedReads()
@@ -50,3 +59,16 @@ def test_what_has_no_room_is_refused_with_a_remedy(node: MakeNode) -> None:
     assert "--scratch" in why.remedy
     roomy = replace(full, storage=FileSystemFacts(free_bytes=1 << 40))
     assert cases_of(roomy, "quick")
+
+
+def test_the_curve_is_that_of_the_paper_s_two_reads(node: MakeNode) -> None:
+    curve = '{"metric": "elapsed", "unit": "second", "values": [1.5], "levels": {"loaded": "35"}}'
+    whole = '{"metric": "thousand_minibatches", "unit": "second", "values": [9.0]}'
+    answer = f'{{"readings": [{curve}, {whole}]}}'.encode()
+    metrics = {"2": ["elapsed", "thousand_minibatches"], "64": ["thousand_minibatches"]}
+    for case in cases_of(node(), "quick"):
+        found = PROBE.read(case, Outcome(end=Exited(0), stdout=answer, stderr=b""))
+        assert not isinstance(found, Unmeasured)
+        assert [reading.metric for reading in found] == metrics[case.level("reads")]
+    said = Outcome(end=Exited(1), stdout=b"", stderr=b"minibatches: no space left")
+    assert isinstance(PROBE.read(cases_of(node())[0], said), Unmeasured)

@@ -1,15 +1,26 @@
 from collections.abc import Callable
 from dataclasses import replace
+from html import unescape
 
 import pytest
 
-from flowos.model import Case, Exited, Facts, Measurement, MeasurementRequest, Outcome, Unmeasured
+from flowos.model import (
+    Case,
+    Exited,
+    Facts,
+    Measurement,
+    MeasurementRequest,
+    Outcome,
+    Run,
+    Unmeasured,
+)
 from flowos.probes._nominal import nominal_flops
 from flowos.probes.fio import Fio
 from flowos.probes.flops import Flops, suspicious
 from flowos.probes.gemm import Gemm
 from flowos.probes.stream import Stream
 from flowos.probes.working_set import WorkingSet
+from flowos.report import Report, Section, html
 
 PROBE = Flops()
 MakeNode = Callable[..., Facts]
@@ -32,12 +43,21 @@ def answered(stdout: str) -> Outcome:
     return Outcome(end=Exited(0), stdout=stdout.encode())
 
 
-def measured(isa: str, best: float, probe: str = "flops", cores: str = "1") -> Measurement:
-    levels = (("cores", cores), ("isa", isa), ("type", "f64"))
+def measured(
+    isa: str,
+    best: float,
+    cores: str = "1",
+    kind: str = "f64",
+    refused: tuple[str, str] | None = None,
+) -> Measurement:
+    """refused: instruction sets, and why."""
+    details = tuple(zip(("refused_isa", "refused"), refused, strict=True)) if refused else ()
+    levels = (("cores", cores), ("isa", isa), ("type", kind))
+    integers = kind == "i8"
     return Measurement(
-        case=Case(probe, levels=levels),
-        metric="flops",
-        unit="flop/s",
+        case=Case("flops", levels=levels, details=details),
+        metric="ops" if integers else "flops",
+        unit="op/s" if integers else "flop/s",
         count=1,
         median=best,
         low=best,
@@ -103,6 +123,60 @@ def test_sets_in_order_other_probes_and_other_cores_raise_no_doubt() -> None:
     fine = (measured("avx", 68e9), measured("avx2", 66e9), measured("avx512f", 130e9))
     assert suspicious(fine) == ()
     assert suspicious((measured("avx2", 9.0, cores="2"), measured("avx512f", 8.0))) == ()
+
+
+def test_sets_are_compared_for_the_type_that_they_have() -> None:
+    both = (measured("avx512f", 130e9), measured("avx512_bf16", 99e9, kind="bf16"))
+    assert suspicious((*both, measured("amx_int8", 9e9, kind="i8"))) == ()
+    tiles = (measured("avx512_vnni", 80e9, kind="i8"), measured("amx_int8", 9e9, kind="i8"))
+    (doubt,) = suspicious(tiles)
+    assert doubt.startswith(
+        "amx_int8 i8 on 1 core does 9 Gop/s, less than the narrower avx512_vnni"
+    )
+
+
+def test_tiles_that_the_kernel_refuses_are_told_once_for_each_number_of_cores() -> None:
+    why = "the kernel refuses the tiles of AMX: Invalid argument"
+    both = ("amx_int8, amx_bf16", why)
+    rows = [measured(isa, 1e9, n, refused=both) for n in ("1", "2") for isa in ("avx", "avx2")]
+    (one, told), (two, _) = PROBE.left_out(rows)
+    assert (one.label, two.level("cores")) == ("flops cores=1 isa=amx_int8, amx_bf16", "2")
+    assert told.reason == why
+    assert "Linux 5.16" in told.remedy
+    assert PROBE.left_out([measured("avx2", 1e9)]) == ()
+
+
+def test_a_set_that_computes_wrong_is_told() -> None:
+    wrong = ("avx512_bf16", "its sums are wrong")
+    ((left, told),) = PROBE.left_out([measured("avx2", 1e9, refused=wrong)])
+    assert left.level("isa") == "avx512_bf16"
+    assert (told.reason, told.remedy) == ("its sums are wrong", "")
+
+
+def test_the_page_shows_each_type_in_a_panel_and_integers_in_op_per_second(
+    node: MakeNode,
+) -> None:
+    rows = (
+        measured("avx512f", 130e9),
+        measured("amx_bf16", 2.1e12, kind="bf16"),
+        measured("avx512_vnni", 1.1e12, kind="i8"),
+        measured("amx_int8", 4.3e12, kind="i8"),
+    )
+    run = Run(
+        id="r",
+        started="2026-11-20T10:00:00Z",
+        host="h",
+        version="1",
+        request=MeasurementRequest(),
+        facts=node(),
+    )
+    section = Section(probe="flops", title=PROBE.info.title, charts=PROBE.info.charts)
+    page = unescape(html(Report(run=run, measurements=rows, sections=(section,))))
+    page = page.replace("\N{NO-BREAK SPACE}", " ")
+    first, second = (page.index(f"{what} ceiling per inst") for what in ("Arithmetic", "Integer"))
+    assert all(words in page[first:second] for words in ("type f64", "type bf16", "Tflop/s"))
+    assert "type i8" not in page[first:second]
+    assert all(words in page[second:] for words in ("type i8", "amx_int8", "4.30 Top/s"))
 
 
 def test_the_nominal_ceiling_is_that_of_the_paper() -> None:

@@ -23,15 +23,25 @@ MakeNode = Callable[..., Facts]
         ("avx512f", "f32", 16),
         ("neon", "f64", 2),
         ("neon", "f32", 4),
+        ("amx_bf16", "bf16", 512 / 2),
+        ("amx_int8", "i8", 1024 / 2),
+        ("avx512_bf16", "bf16", None),
+        ("avx512_vnni", "i8", None),
         ("sve", "f64", None),
         ("avx2", "f16", None),
     ],
 )
 def test_two_pipes_multiply_and_add_all_lanes_in_each_cycle(
-    isa: str, type_: str, lanes: int | None
+    isa: str, type_: str, lanes: float | None
 ) -> None:
     found = nominal_flops(2.5e9, isa, type_, 6)
     assert found == (None if lanes is None else 2.5e9 * lanes * 2 * 2 * 6)
+
+
+def test_tiles_are_named_by_their_operations_in_a_cycle(node: MakeNode) -> None:
+    case = Case("flops", levels=(("cores", "2"), ("isa", "amx_int8"), ("type", "i8")))
+    found = nominal_arithmetic(case, "op/s", node(nominal_hz=2.0e9))
+    assert found == ("2.00 GHz x amx_int8 x 2048 op x 2 cores", 2 * 2.0e9 * 2048)
 
 
 @pytest.fixture

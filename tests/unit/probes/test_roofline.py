@@ -167,3 +167,14 @@ def test_an_iteration_of_the_solver_stands_by_its_preconditioner_and_precision()
     ]
     assert found.kernels[0].flops == pytest.approx(50e9 * 28 / 82)
     assert found.attainable(found.kernels[0]) == pytest.approx(60e9 * 28 / 82)
+
+
+def test_bf16_is_a_roof_of_its_own_type_alone_and_integers_are_none() -> None:
+    tiles = measured("flops", "flops", "flop/s", 9e12, cores="2", isa="amx_bf16", type="bf16")
+    integers = measured("flops", "ops", "op/s", 2e13, cores="2", isa="amx_int8", type="i8")
+    half = gemm(4e12, "bf16", probe="gpu_gemm")
+    half = replace(half, case=half.case.at(device="cpu"))
+    (found,) = rooflines((MEMORY, PEAK, tiles, integers, gemm(2e11), half))
+    assert [roof.label for roof in found.arithmetic] == ["bf16", "f64"]
+    roofs = {kernel.type: found.roof_of(kernel).measured for kernel in found.kernels}
+    assert roofs == {"f64": PEAK, "bf16": tiles}

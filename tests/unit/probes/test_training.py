@@ -67,6 +67,7 @@ def test_all_gpus_train_or_two_cores(
     program = PROBE.program(case)
     assert program.cores == (1 if gpus else int(levels[1]))
     assert program.on_storage
+    assert program.argv[1:5] == ("--folder", "{scratch}", "--own", "{own}")
     assert ("--width" in program.argv) == (not gpus), "ResNet-50 itself on GPUs"
     assert program.limit_seconds > 10 * PROBE.seconds(case)
 

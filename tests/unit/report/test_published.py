@@ -8,6 +8,8 @@ from flowos.model import Paper, PublishedNumber
 from flowos.probes.suites import SUITES
 from flowos.report import published
 from flowos.report._published import read_published
+from flowos.report._suite import NumberRow
+from flowos.report._suite_text import published_value
 
 PAPERS = {name: published(name) for name in SUITES}
 NUMBERS = [(name, number) for name, paper in PAPERS.items() for number in paper.numbers]
@@ -18,6 +20,8 @@ UNITS = {
     "GiB/sec": (1 << 30, "byte/s"),
     "MiB/s": (1 << 20, "byte/s"),
     "sec": (1, "second"),
+    "iterations": (1, "1"),
+    "iteration/sec": (1, "1/s"),
     "\N{GREEK SMALL LETTER MU}s": (1e-6, "second"),
     "%": (0.01, "1"),
 }
@@ -68,12 +72,36 @@ def test_numbers_of_trainings_name_what_of_ours_they_are_of() -> None:
         "an epoch of 1,261,197 files",
         "10 epochs of 1,261,197 files",
     }
-    assert not any(n.data for n in ours if "iteration" in n.what or "reads" in n.what)
+    assert not any(n.data for n in ours if n.metric == "load" and "iteration" in n.what)
+    assert not any(n.data for n in ours if n.unit in ("byte/s", "1/s"))
     over = {n.machine: dict(n.levels).get("nodes", "") for n in ours if n.figure != "table 4"}
     assert over == {
         "Cygnus, 1 node": "1",
         **{f"Cygnus, {nodes} nodes": str(nodes) for nodes in (2, 4, 8, 16)},
     }
+
+
+@pytest.mark.parametrize("table", ["table A.1", "table A.2", "table A.3"])
+def test_each_row_of_a_training_in_detail_is_there_and_agrees_with_itself(table: str) -> None:
+    """Iterations are as many as the images are in batches of 32, for four ranks of a node."""
+    found = {
+        (int(dict(n.levels)["nodes"]), n.metric.removeprefix("node_")): n.value
+        for n in PAPERS["reads"].numbers
+        if n.figure == table
+    }
+    columns = ("training", "iterations", "iterations_per_second", "reads")
+    assert set(found) == {(nodes, each) for nodes in (1, 2, 4, 8, 16) for each in columns}
+    for nodes in (1, 2, 4, 8, 16):
+        iterations = found[nodes, "iterations"]
+        assert iterations == pytest.approx(10 * 1_261_197 / (32 * 4 * nodes), abs=2)
+        rate = iterations / found[nodes, "training"]
+        assert found[nodes, "iterations_per_second"] == pytest.approx(rate, abs=0.006)
+
+
+def test_a_count_is_shown_as_one_and_a_share_in_percent() -> None:
+    metrics = ("iterations", "other_share")
+    first = [next(n for n in PAPERS["reads"].numbers if n.metric == each) for each in metrics]
+    assert [published_value(NumberRow(number, None)) for number in first] == ["98532", "71%"]
 
 
 def test_collectives_of_one_node_are_set_against_none_over_more() -> None:

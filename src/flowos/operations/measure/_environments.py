@@ -36,6 +36,7 @@ from flowos.model import (
 )
 from flowos.operations._current_folder import with_current_folder
 from flowos.operations._facts import facts_inside
+from flowos.operations._scratch import OWN_STORAGE
 from flowos.operations.environment import environment
 from flowos.operations.measure._bundle import Bundle
 from flowos.probes import Probe, Program
@@ -54,6 +55,7 @@ class PreparedEnvironment:
     to be measured. facts: of the environment itself, if its own compilers and libraries are
     measured. cwd: where the user's commands run. nodes: on how many ranks are. own: the same with
     its own software, for probes that are measured with its own Python; None where it is this.
+    own_storage: path inside of the node's own.
     """
 
     node: Node
@@ -66,6 +68,7 @@ class PreparedEnvironment:
     cwd: PurePath
     nodes: int = 1
     own: "PreparedEnvironment | None" = None
+    own_storage: PurePath = OWN_STORAGE
 
     @property
     def label(self) -> str:
@@ -84,7 +87,8 @@ class PreparedEnvironment:
         """The launch of this command line, with what the program needs."""
         env, variables, cwd = self.env, self.node.variables(self.env), self.cwd
         if not program.as_caller:
-            words = tuple(word.replace("{scratch}", str(self.scratch)) for word in words)
+            scratch, own = str(self.scratch), str(self.own_storage)
+            words = tuple(w.replace("{scratch}", scratch).replace("{own}", own) for w in words)
             env = replace(env, variables=()) if self.binary == "same" else env
             variables, cwd = self._variables(program.variables), PurePath(self.folder)
         return Launch(

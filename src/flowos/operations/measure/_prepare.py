@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from flowos.engine import Node
 from flowos.model import (
@@ -20,7 +20,7 @@ from flowos.model import (
     Unmeasured,
     counted,
 )
-from flowos.operations._scratch import Scratch, scratch_on
+from flowos.operations._scratch import OWN_STORAGE, Scratch, scratch_on
 from flowos.operations.environment import environment
 from flowos.operations.measure._binary_cache import BinaryCache
 from flowos.operations.measure._bundle import Bundle
@@ -71,10 +71,12 @@ def ready_run(
     node: Node,
     asked: Sequence[tuple[str, Environment]],
     on_progress: OnProgress,
+    own_storage: PurePath = OWN_STORAGE,
 ) -> Iterator[ReadyRun]:
     """Ready until the end of the `with`.
 
-    A single environment runs programs compiled for it; for a comparison `request.binary` decides.
+    own_storage: of each node, for what no image sees: several environments have the usual one. A
+    single environment runs programs compiled for it; for a comparison `request.binary` decides.
     Raises EnvironmentRefused if an environment cannot be made ready.
     """
     several = len(asked) > 1
@@ -86,6 +88,7 @@ def ready_run(
         ) as name,
     ):
         bare = bare_on(node, facts, Path(name), Path(scratch.path), request.nodes)
+        bare = bare if several else replace(bare, own_storage=own_storage)
         cache = BinaryCache(bare)
         if several:
             on_progress(Progress(doing="making the environments ready"))

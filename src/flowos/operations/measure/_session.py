@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import PurePath
 
 from flowos import engine
 from flowos.engine import LaunchGroup, Node
@@ -35,6 +36,7 @@ from flowos.model import (
     Unmeasured,
     Verdict,
 )
+from flowos.operations._scratch import OWN_STORAGE
 from flowos.operations.measure._alone import Patience, await_tasks, node_alone
 from flowos.operations.measure._own_command import own_command
 from flowos.operations.measure._plan import ComparisonCase, answers_of
@@ -75,13 +77,14 @@ class DeployedOn:
     """The first node of a deployment; the others are its neighbours.
 
     gone: says what became of a node once one of them is lost, or all are given back; else "".
-    launches: end then.
+    launches: end then. own_storage: a folder on each node's own, which may have to be made.
     """
 
     node: Node
     deployment: Deployment
     gone: Callable[[], str] = str
     launches: LaunchGroup = field(default_factory=LaunchGroup)
+    own_storage: PurePath = OWN_STORAGE
 
 
 def measure(
@@ -113,7 +116,10 @@ def measure(
     ended_early, patience = "", Patience(budget)
     try:
         await_tasks(node, patience, on_progress)
-        with ready_run(run.request, run.facts, node, environments, on_progress) as ready:
+        own_storage = on.own_storage if on else OWN_STORAGE
+        with ready_run(
+            run.request, run.facts, node, environments, on_progress, own_storage
+        ) as ready:
             if len(environments) > 1:
                 run = replace(run, environments=tuple(p.entered for p in ready.places))
             session.unmeasured.update(ready.plan.unmeasured)

@@ -3,9 +3,14 @@
  *   flops --cpus 0,1 [--repetitions 9] [--seconds 0.008]
  *
  * One thread on each cpu runs kernels that touch registers only, all threads at once. Readings per
- * instruction set and type (f32, f64): flops in flop/s of all threads together, for the best order
- * of multiplies and adds; the notes name it, and how many operations a core did per cycle. */
+ * instruction set and type (f32, f64, bf16): flops in flop/s of all threads together, for the best
+ * order of multiplies and adds; the notes name it, and how many operations a core did per cycle.
+ * For i8: ops in op/s. A multiplication and an addition are two in all types. */
+#include "flops_dot.h"
 #include "flowos_clock.h"
+/* After these, which define _GNU_SOURCE. */
+#include <sys/wait.h>
+#include <unistd.h>
 
 #if defined(__x86_64__)
 #include "flops_x86.h"
@@ -16,9 +21,7 @@
 enum {
   KERNELS = sizeof kernels / sizeof kernels[0],
   MAX_REPETITIONS = 100,
-  MIN_ROUNDS = 128, /* 0.7 to this power is below a double's last bit */
-  MAX_REGISTERS = 32,
-  MAX_BYTES = 256 /* of a vector */
+  MIN_ROUNDS = 128 /* 0.7 to this power is below a double's last bit */
 };
 
 struct run {
@@ -31,18 +34,12 @@ struct run {
   double cycles[KERNELS][MAX_REPETITIONS]; /* per second, of the first member after a burst */
 };
 
-union registers {
-  char bytes[MAX_REGISTERS * MAX_BYTES];
-  float f32[MAX_REGISTERS * MAX_BYTES / 4];
-  double f64[MAX_REGISTERS * MAX_BYTES / 8];
-};
-
 static double element(const struct kernel *kernel, const union registers *from, int index) {
   return kernel->element_bytes == 4 ? (double)from->f32[index] : from->f64[index];
 }
 
 /* Full mantissas, as real data have: constants in 0.3..0.7, so that x * m + a stays near 1. */
-static void fill(const struct kernel *kernel, union registers *in) {
+static void fill_reals(const struct kernel *kernel, union registers *in) {
   uint64_t state = 88172645463325252u;
   const int lanes = kernel->vector_bytes() / kernel->element_bytes;
   for (int i = 0; i < (kernel->chains + kernel->constants) * lanes; i++) {
@@ -56,8 +53,8 @@ static void fill(const struct kernel *kernel, union registers *in) {
 }
 
 /* Ends the program unless each chain has the value expected after so many steps. */
-static void check(const struct kernel *kernel, const union registers *in,
-                  const union registers *out) {
+static void check_reals(const struct kernel *kernel, const union registers *in,
+                        const union registers *out) {
   const int lanes = kernel->vector_bytes() / kernel->element_bytes;
   const double tolerance = kernel->element_bytes == 4 ? 1e-5 : 1e-13;
   for (int i = 0; i < kernel->chains * lanes; i++) {
@@ -70,6 +67,56 @@ static void check(const struct kernel *kernel, const union registers *in,
       fm_fail("%s, %s: chain %d ended at %.17g, not at %.17g", kernel->isa, kernel->mix, chain,
               element(kernel, out, i), right);
   }
+}
+
+static void fill(const struct kernel *kernel, union registers *in) {
+  if (is_dot(kernel))
+    fill_dots(kernel, in);
+  else
+    fill_reals(kernel, in);
+}
+
+static void check(const struct kernel *kernel, const union registers *in,
+                  const union registers *out) {
+  if (is_dot(kernel))
+    check_dots(kernel, in, out);
+  else
+    check_reals(kernel, in, out);
+}
+
+/* Notes on the first of the kernels for narrow numbers that is not used, and why. */
+static char refused[400];
+static int is_refused[KERNELS];
+
+static int works(int k) { return !is_refused[k] && kernels[k].vector_bytes(); }
+
+static void refuse(const char *isa, const char *why) {
+  if (!*refused)
+    snprintf(refused, sizeof refused, ", \"refused_isa\": \"%s\", \"refused\": \"%s\"", isa, why);
+}
+
+/* In a child: what an emulator or a hypervisor does wrong costs no other kernel its numbers. */
+static void try_dot(int k) {
+  static union registers in, out;
+  int status = -1;
+  const pid_t child = fork();
+  if (child == 0) {
+    fill_dots(&kernels[k], &in);
+    kernels[k].run(MIN_ROUNDS, &in, &out);
+    check_dots(&kernels[k], &in, &out);
+    _exit(0);
+  }
+  if (child > 0) waitpid(child, &status, 0);
+  if (!status) return;
+  is_refused[k] = 1;
+  refuse(kernels[k].isa, WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "its sums are wrong");
+}
+
+static void try_dots(void) {
+  const char *tiles = refusal();
+  if (*tiles) refuse("amx_int8, amx_bf16", tiles);
+  for (int k = 0; k < KERNELS; k++)
+    if (is_dot(&kernels[k]) && kernels[k].vector_bytes()) try_dot(k);
 }
 
 /* Of a burst: enough for every chain to converge, also where another program took the processor
@@ -88,7 +135,8 @@ static long rounds_for(const struct kernel *kernel, double seconds, const void *
 }
 
 static double flop_of_round(const struct kernel *kernel) {
-  return 2.0 * kernel->passes * kernel->chains * kernel->vector_bytes() / kernel->element_bytes;
+  const int elements = kernel->vector_bytes() / kernel->element_bytes;
+  return 2.0 * kernel->passes * kernel->chains * elements * rows_of(kernel);
 }
 
 /* After a burst: the rate of all, over the time from the first start to the last end. */
@@ -125,7 +173,7 @@ static void measure(int member, void *shared) {
   fm_dependent_adds_per_second(100000000);
   for (int repetition = 0; repetition < run->repetitions; repetition++)
     for (int k = 0; k < KERNELS; k++)
-      if (kernels[k].vector_bytes()) burst(run, member, k, repetition);
+      if (works(k)) burst(run, member, k, repetition);
 }
 
 static double best(const double *values, int count) {
@@ -145,19 +193,26 @@ static int beaten(const struct run *run, int k) {
   return 0;
 }
 
+static const char *type_of(const struct kernel *kernel) {
+  if (kernel->element_bytes <= 2) return kernel->element_bytes == 1 ? "i8" : "bf16";
+  return kernel->element_bytes == 4 ? "f32" : "f64";
+}
+
 static void print(const struct run *run) {
   int first = 1;
   for (int k = 0; k < KERNELS; k++) {
-    char levels[100], notes[200];
-    if (!kernels[k].vector_bytes() || beaten(run, k)) continue;
+    const struct kernel *kernel = &kernels[k];
+    const int integers = kernel->element_bytes == 1;
+    char levels[100], notes[600];
+    if (!works(k) || beaten(run, k)) continue;
     const double rate = best(run->rate[k], run->repetitions);
-    snprintf(levels, sizeof levels, "\"isa\": \"%s\", \"type\": \"f%d\"", kernels[k].isa,
-             8 * kernels[k].element_bytes);
-    snprintf(notes, sizeof notes,
-             "\"kernel\": \"%s\", \"vector_bits\": \"%d\", \"flop_per_cycle\": \"%.1f\"",
-             kernels[k].mix, 8 * kernels[k].vector_bytes(),
-             rate / run->members / best(run->cycles[k], run->repetitions));
-    fm_reading(first, "flops", "flop/s", run->rate[k], run->repetitions, levels, notes);
+    snprintf(levels, sizeof levels, "\"isa\": \"%s\", \"type\": \"%s\"", kernel->isa,
+             type_of(kernel));
+    snprintf(notes, sizeof notes, "\"kernel\": \"%s\", \"vector_bits\": \"%d\", \"%s\": \"%.1f\"%s",
+             kernel->mix, 8 * kernel->vector_bytes(), integers ? "op_per_cycle" : "flop_per_cycle",
+             rate / run->members / best(run->cycles[k], run->repetitions), refused);
+    fm_reading(first, integers ? "ops" : "flops", integers ? "op/s" : "flop/s", run->rate[k],
+               run->repetitions, levels, notes);
     first = 0;
   }
   if (first) fm_cannot("no vector instruction set that flops.c knows (SSE4.2 and up, NEON)", "");
@@ -178,6 +233,7 @@ int main(int count, char **words) {
   run.start = calloc((size_t)run.members, sizeof *run.start);
   run.end = calloc((size_t)run.members, sizeof *run.end);
   if (!run.start || !run.end) fm_fail("no memory for %d threads", run.members);
+  try_dots();
   pthread_barrier_init(&run.barrier, NULL, (unsigned)run.members);
   fm_on_each_cpu(cpus, run.members, measure, &run);
   print(&run);

@@ -1,6 +1,7 @@
 /* Flop kernels of aarch64: NEON, and SVE at the vector length that the machine has.
  *
- * NEON's fused multiply-add can only add to a register, so its chains go to and fro. */
+ * NEON's fused multiply-add can only add to a register, so its chains go to and fro. Instructions
+ * for bf16 and i8 are words, as many an assembler in use does not know their names. */
 #ifndef FLOWOS_FLOPS_ARM_H
 #define FLOWOS_FLOPS_ARM_H
 
@@ -10,6 +11,15 @@
 
 #ifndef HWCAP_SVE
 #define HWCAP_SVE (1 << 22)
+#endif
+#ifndef HWCAP_ASIMDDP
+#define HWCAP_ASIMDDP (1 << 20)
+#endif
+#ifndef HWCAP2_I8MM
+#define HWCAP2_I8MM (1 << 13)
+#endif
+#ifndef HWCAP2_BF16
+#define HWCAP2_BF16 (1 << 14)
 #endif
 
 #define V_0_TO_27                                                                                \
@@ -46,10 +56,20 @@
 #define SVE_STORE EACH(ALL_24, "str z\\i, [%[out], #\\i, mul vl]")
 #define SVE_KERNEL(name, type) ARM_KERNEL(name, SVE_LOAD, SVE_LOOP(type), SVE_STORE)
 
+/* x += m . a, by a word of instruction without its registers: m in v24, a in v25, -a in v26. */
+#define DOT_PASS(word, a) EACH(ALL_24, ".inst " #word " + (" #a " << 16) + (24 << 5) + \\i")
+#define DOT_LOOP(word) DOT_PASS(word, 26) DOT_PASS(word, 25) COUNT_DOWN "b.ne 1b\n\t"
+#define DOT_KERNEL(name, word) \
+  ARM_KERNEL(name, NEON_LOAD DOT_PASS(word, 25), DOT_LOOP(word), NEON_STORE)
+
 NEON_KERNEL(neon_f32, "4s")
 NEON_KERNEL(neon_f64, "2d")
 SVE_KERNEL(sve_f32, "s")
 SVE_KERNEL(sve_f64, "d")
+DOT_KERNEL(neon_sdot, 0x4e809400)
+DOT_KERNEL(neon_smmla, 0x4e80a400)
+DOT_KERNEL(neon_bfdot, 0x6e40fc00)
+DOT_KERNEL(neon_bfmmla, 0x6e40ec00)
 
 static int neon_bytes(void) { return 16; }
 static int sve_bytes(void) {
@@ -58,6 +78,11 @@ static int sve_bytes(void) {
     __asm__ volatile(".arch_extension sve\n\tcntb %0" : "=r"(bytes));
   return (int)bytes;
 }
+static int dotprod_bytes(void) { return getauxval(AT_HWCAP) & HWCAP_ASIMDDP ? 16 : 0; }
+static int i8mm_bytes(void) { return getauxval(AT_HWCAP2) & HWCAP2_I8MM ? 16 : 0; }
+static int bf16_bytes(void) { return getauxval(AT_HWCAP2) & HWCAP2_BF16 ? 16 : 0; }
+
+static const char *refusal(void) { return ""; }
 
 #define FUSED_24 "24 chains of fused multiply-add"
 static const struct kernel kernels[] = {
@@ -65,6 +90,10 @@ static const struct kernel kernels[] = {
     {"neon", FUSED_24, neon_bytes, neon_f64, 24, 4, 8, 2, ALTERNATES},
     {"sve", FUSED_24, sve_bytes, sve_f32, 24, 4, 4, 2, CONVERGES},
     {"sve", FUSED_24, sve_bytes, sve_f64, 24, 4, 8, 2, CONVERGES},
+    {"neon_dotprod", "24 chains of sdot", dotprod_bytes, neon_sdot, 24, 3, 1, 2, DOTS},
+    {"neon_i8mm", "24 chains of smmla", i8mm_bytes, neon_smmla, 24, 3, 1, 2, PRODUCTS_OF_2},
+    {"neon_bf16", "24 chains of bfdot", bf16_bytes, neon_bfdot, 24, 3, 2, 2, DOTS},
+    {"neon_bf16", "24 chains of bfmmla", bf16_bytes, neon_bfmmla, 24, 3, 2, 2, PRODUCTS_OF_2},
 };
 
 #endif

@@ -7,9 +7,19 @@
 #ifndef FLOWOS_FLOPS_KERNEL_H
 #define FLOWOS_FLOPS_KERNEL_H
 
+#include "flowos_clock.h"
+
+enum {
+  MAX_REGISTERS = 32,
+  MAX_BYTES = 256, /* of a vector; AMX has 8 tiles of 1024 */
+};
+
 /* CONVERGES: x = x * m + a, which ends at a / (1 - m) after some dozen rounds.
- * ALTERNATES: x = x + m * a, then x = x - m * a, and at last x + m * a. */
-enum steps { CONVERGES, ALTERNATES };
+ * ALTERNATES: x = x + m * a, then x = x - m * a, and at last x + m * a.
+ * The others alternate too, in sums of 4 bytes. DOTS: each lane adds the dot product of its own 4
+ * bytes of m and a. PRODUCTS_OF_2: m and a are two rows each, whose four dot products are added.
+ * PRODUCTS_OF_16: the same with 16 rows, but those of a are stored by turns, 4 bytes of each. */
+enum steps { CONVERGES, ALTERNATES, DOTS, PRODUCTS_OF_2, PRODUCTS_OF_16 };
 
 struct kernel {
   const char *isa;
@@ -17,10 +27,19 @@ struct kernel {
   int (*vector_bytes)(void); /* 0 where this machine lacks the instruction set */
   void (*run)(long rounds, const void *in, void *out);
   int chains;
-  int constants;     /* 2: m, a; 4: m of even chains, m of odd ones, a likewise */
-  int element_bytes; /* 4 or 8 */
+  int constants;     /* 2: m, a; 3: m, a, -a; 4: m of even chains, m of odd ones, a likewise */
+  int element_bytes; /* f64 8, f32 4, bf16 2, i8 1 */
   int passes;        /* over all chains in a round */
   enum steps steps;
+};
+
+union registers {
+  char bytes[MAX_REGISTERS * MAX_BYTES];
+  float f32[MAX_REGISTERS * MAX_BYTES / 4];
+  double f64[MAX_REGISTERS * MAX_BYTES / 8];
+  uint16_t bf16[MAX_REGISTERS * MAX_BYTES / 2]; /* the upper halves of f32 */
+  int8_t i8[MAX_REGISTERS * MAX_BYTES];
+  int32_t i32[MAX_REGISTERS * MAX_BYTES / 4];
 };
 
 /* The line of assembly for each i of a list; write \\i where i goes. */

@@ -1,10 +1,18 @@
-/* Flop kernels of x86-64: SSE4.2 and AVX multiply and add, AVX2 and AVX-512 fuse both.
+/* Flop kernels of x86-64: SSE4.2 and AVX multiply and add, AVX2 and AVX-512 fuse both; for bf16 and
+ * i8 dot products (VNNI, AVX512_BF16), and products of tiles (AMX).
  *
  * Without fused multiply-add the order matters: cores with pipes of their own for adds (Zen) do up
  * to 4 operations per cycle, but only if each pipe finds work in every cycle. On Zen 5 separate
- * chains for multiplies and for adds reach 3 to 3.5, chains that do both by turns reach 4. */
+ * chains for multiplies and for adds reach 3 to 3.5, chains that do both by turns reach 4.
+ *
+ * Instructions for bf16 and i8 are bytes, as many an assembler in use does not know their names
+ * (GNU as knows AMX from 2.35 on). They are encoded as Intel's Software Developer's Manual says. */
 #ifndef FLOWOS_FLOPS_X86_H
 #define FLOWOS_FLOPS_X86_H
+
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "flops_kernel.h"
 
@@ -61,11 +69,48 @@
   EACH(chains, "vfmadd213" type " %%zmm" a ", %%zmm" m ", %%zmm\\i")
 #define AVX512_PASS(type) \
   AVX512_FUSED(EVEN_24, "24", "26", type) AVX512_FUSED(ODD_24, "25", "27", type)
-#define AVX512_KERNEL(type)                                           \
-  __attribute__((target("avx512f"))) X86_KERNEL(                      \
-      avx512_##type, EACH(ALL_28, "vmovups \\i*64(%[in]), %%zmm\\i"), \
-      AVX512_PASS(#type) AVX512_PASS(#type),                          \
-      EACH(ALL_24, "vmovups %%zmm\\i, \\i*64(%[out])") "vzeroupper", XMM_0_TO_15, XMM_16_TO_27)
+#define AVX512_LOAD EACH(ALL_28, "vmovups \\i*64(%[in]), %%zmm\\i")
+#define AVX512_STORE EACH(ALL_24, "vmovups %%zmm\\i, \\i*64(%[out])") "vzeroupper"
+#define AVX512(name, load, body)                                                             \
+  __attribute__((target("avx512f"))) X86_KERNEL(name, load, body, AVX512_STORE, XMM_0_TO_15, \
+                                                XMM_16_TO_27)
+#define AVX512_KERNEL(type) \
+  AVX512(avx512_##type, AVX512_LOAD, AVX512_PASS(#type) AVX512_PASS(#type))
+
+/* x += m . a: a pass adds before the loop, and in it one takes away, one adds.
+ * vpdpbusd: m in ymm12, a in ymm13 (rm 5), -a in ymm14 (rm 6) */
+#define VNNI_PASS(rm) \
+  EACH(ALL_12, ".byte 0xc4, 0xc2 ^ ((\\i & 8) << 4), 0x1d, 0x50, 0xc0 + ((\\i & 7) << 3) + " #rm)
+
+/* m in zmm24, a in zmm25 (rm 1), -a in zmm26 (rm 2). vex: the byte that says that it is zmm24. */
+#define EVEX_PASS(vex, opcode, rm)                                                          \
+  EACH(ALL_24, ".byte 0x62, 0x92 ^ ((\\i & 8) << 4) ^ (\\i & 16), " #vex ", 0x40, " #opcode \
+               ", 0xc0 + ((\\i & 7) << 3) + " #rm)
+#define EVEX_KERNEL(name, vex, opcode)                \
+  AVX512(name, AVX512_LOAD EVEX_PASS(vex, opcode, 1), \
+         EVEX_PASS(vex, opcode, 2) EVEX_PASS(vex, opcode, 1))
+
+/* Tiles of 16 rows of 64 bytes: chains in 0..4, m in 5, a in 6, -a in 7. ldtilecfg (%rdx);
+ * tileloadd and tilestored at rax + i * 1024, rows 64 (rcx) apart; tilerelease. vex: the byte that
+ * says that it is tile 6 or 7. No compiler uses tiles by itself, and gcc has no names for them. */
+#define ALL_TILES "0,1,2,3,4,5,6,7"
+#define TILE_CHAINS "0,1,2,3,4"
+#define TILES                                                            \
+  ".pushsection .rodata\n\t.p2align 6\n3:\n\t.byte 1, 0\n\t.fill 14\n\t" \
+  ".fill 8, 2, 64\n\t.fill 8, 2, 0\n\t.fill 8, 1, 16\n\t.fill 8\n\t.popsection\n\t"
+#define AMX_MOVE(tiles, vex) \
+  EACH(tiles, ".byte 0xc4, 0xe2, " #vex ", 0x4b, 0x84 + (\\i << 3), 0x08\n\t.long \\i*1024")
+#define AMX_LOAD                                                   \
+  TILES                                                            \
+  "lea 3b(%%rip), %%rdx\n\t.byte 0xc4, 0xe2, 0x78, 0x49, 0x02\n\t" \
+  "mov %[in], %%rax\n\tmov $64, %%ecx\n\t" AMX_MOVE(ALL_TILES, 0x7b)
+#define AMX_STORE \
+  "mov %[out], %%rax\n\t" AMX_MOVE(TILE_CHAINS, 0x7a) ".byte 0xc4, 0xe2, 0x78, 0x49, 0xc0"
+#define AMX_PASS(vex, opcode) \
+  EACH(TILE_CHAINS, ".byte 0xc4, 0xe2, " #vex ", " #opcode ", 0xc5 + (\\i << 3)")
+#define AMX_KERNEL(name, add, take, opcode)                                                      \
+  X86_KERNEL(name, AMX_LOAD AMX_PASS(add, opcode), AMX_PASS(take, opcode) AMX_PASS(add, opcode), \
+             AMX_STORE, "rax", "rcx", "rdx")
 
 SSE_KERNELS(ps)
 SSE_KERNELS(pd)
@@ -75,6 +120,12 @@ AVX2_KERNEL(ps)
 AVX2_KERNEL(pd)
 AVX512_KERNEL(ps)
 AVX512_KERNEL(pd)
+X86_KERNEL(avx_vnni, AVX_LOAD VNNI_PASS(5), VNNI_PASS(6) VNNI_PASS(5), AVX_STORE(ALL_12),
+           XMM_0_TO_15)
+EVEX_KERNEL(avx512_vnni, 0x3d, 0x50)
+EVEX_KERNEL(avx512_bf16, 0x3e, 0x52)
+AMX_KERNEL(amx_bf16, 0x4a, 0x42, 0x5c)
+AMX_KERNEL(amx_int8, 0x49, 0x41, 0x5e)
 
 /* __builtin_cpu_supports asks CPUID and, by xgetbv, whether the system saves the registers. */
 static int sse_bytes(void) { return __builtin_cpu_supports("sse4.2") ? 16 : 0; }
@@ -83,6 +134,40 @@ static int avx2_bytes(void) {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? 32 : 0;
 }
 static int avx512_bytes(void) { return __builtin_cpu_supports("avx512f") ? 64 : 0; }
+
+enum { EAX, EBX, ECX, EDX };
+enum { XTILEDATA = 18, ARCH_REQ_XCOMP_PERM = 0x1023 };
+
+/* A bit of what CPUID says of extensions, of those that old compilers cannot ask for. */
+static int extension(unsigned leaf, int word, int bit) {
+  unsigned words[4] = {0};
+  return __get_cpuid_count(7, leaf, &words[EAX], &words[EBX], &words[ECX], &words[EDX]) &&
+         (words[word] >> bit & 1);
+}
+
+static int has_tiles(void) { return extension(0, EDX, 24); }
+
+/* The kernel gives the tiles to processes that ask, since 5.16. */
+static int tiles_are_allowed(void) {
+  return !syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XTILEDATA);
+}
+static int tile_bytes(int bit) {
+  return has_tiles() && extension(0, EDX, bit) && tiles_are_allowed() ? 1024 : 0;
+}
+
+static int avx_vnni_bytes(void) { return extension(1, EAX, 4) ? avx2_bytes() : 0; }
+static int avx512_vnni_bytes(void) { return extension(0, ECX, 11) ? avx512_bytes() : 0; }
+static int avx512_bf16_bytes(void) { return extension(1, EAX, 5) ? avx512_bytes() : 0; }
+static int amx_bf16_bytes(void) { return tile_bytes(22); }
+static int amx_int8_bytes(void) { return tile_bytes(25); }
+
+/* Why the tiles that this processor has cannot be used; "" if it has none, or they can. */
+static const char *refusal(void) {
+  static char why[200];
+  if (has_tiles() && !tiles_are_allowed())
+    snprintf(why, sizeof why, "the kernel refuses the tiles of AMX: %s", strerror(errno));
+  return why;
+}
 
 #define BY_TURNS_12 "12 chains multiply and add by turns"
 #define BY_TURNS_14 "14 chains multiply and add by turns"
@@ -99,6 +184,11 @@ static const struct kernel kernels[] = {
     {"avx2", "12 chains of fused multiply-add", avx2_bytes, avx2_pd, 12, 4, 8, 2, CONVERGES},
     {"avx512f", "24 chains of fused multiply-add", avx512_bytes, avx512_ps, 24, 4, 4, 2, CONVERGES},
     {"avx512f", "24 chains of fused multiply-add", avx512_bytes, avx512_pd, 24, 4, 8, 2, CONVERGES},
+    {"avx_vnni", "12 chains of vpdpbusd", avx_vnni_bytes, avx_vnni, 12, 3, 1, 2, DOTS},
+    {"avx512_vnni", "24 chains of vpdpbusd", avx512_vnni_bytes, avx512_vnni, 24, 3, 1, 2, DOTS},
+    {"avx512_bf16", "24 chains of vdpbf16ps", avx512_bf16_bytes, avx512_bf16, 24, 3, 2, 2, DOTS},
+    {"amx_int8", "5 chains of tdpbusd", amx_int8_bytes, amx_int8, 5, 3, 1, 2, PRODUCTS_OF_16},
+    {"amx_bf16", "5 chains of tdpbf16ps", amx_bf16_bytes, amx_bf16, 5, 3, 2, 2, PRODUCTS_OF_16},
 };
 
 #endif

@@ -6,7 +6,8 @@ usage: python torch_training.py --folder DIR --own DIR --ranks N --epochs N --im
 The images (N are trained in an epoch) are made in --folder and stay there for the next call. They
 are trained by each loader in turn: DataLoader reads them there ("shared"), or from a copy in --own,
 on the node's own storage, that eight threads make first ("local copy"); fo.Feed reads them there,
-with an empty cache in --own ("feed", left out where this Python has none). What is read is not in
+with an empty cache in --own ("feed", left out where this Python has none). --own is made, if it is
+not there. What is read is not in
 the page cache at the start, where the kernel lets go of it; the copy is.
 With --nodes, mpirun or srun starts this on each of them, which all see --folder; --ranks are those
 of each, --own is its own, and a copy is as slow as the slowest node's.
@@ -169,12 +170,14 @@ def readings_of(
     """What a training says, and what follows from it."""
     epochs = found["epochs"]
     seconds = sum(row["seconds"] for row in epochs)
+    steps = sum(row["steps"] for row in epochs)
     trained_bytes = image_bytes * sum(row["train_images"] for row in epochs)
     numbers: list[tuple[str, str, dict[str, str], list[float]]] = [
         ("images_per_second", "1/s", {}, [row["images_per_second"] for row in epochs]),
         ("training", "second", {}, [seconds]),
         ("training_with_copy", "second", {}, [seconds + found["copy"]]),
-        ("iterations", "1", {}, [sum(row["steps"] for row in epochs)]),
+        ("iterations", "1", {}, [steps]),
+        ("iterations_per_second", "1/s", {}, [steps / seconds]),
         ("reads", "byte/s", {}, [trained_bytes / seconds]),
         ("node_reads", "byte/s", {}, [trained_bytes / seconds / nodes]),
     ]
@@ -221,6 +224,7 @@ def measured(options: argparse.Namespace, words: list[str], links: NodeLinks) ->
         notes = {
             "torch": torch.__version__,
             "images": str(len(sizes)),
+            "own_storage": options.own,
             "page_cache": "cold" if all(links.gathered(dropped(images))) else "may be warm",
         }
         with tempfile.TemporaryDirectory(prefix="flowos-training-", dir=options.own) as own:
@@ -257,6 +261,11 @@ def main(given: list[str] | None = None) -> int:
         reason = f"{sys.executable}, which has PyTorch, has no Pillow for the images"
         sys.stdout.write(json.dumps({"cannot": reason, "remedy": "pip install pillow"}))
         return CANNOT_MEASURE_HERE
+    try:
+        Path(options.own).mkdir(parents=True, exist_ok=True)
+    except OSError as why:
+        print(f"train.py: no folder on the node's own storage: {why}", file=sys.stderr)
+        return 1
     try:
         measured(options, words, linked(options.nodes, Path(options.folder, "flowos-nodes.json")))
     except NodeLinksError as why:

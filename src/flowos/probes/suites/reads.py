@@ -8,15 +8,21 @@ _INSTEAD = (
 )
 _TRAINED_BY = (
     ", or a small network by two of its processors, in place of 1,261,197 photographs on up to 16"
-    " nodes; 10 epochs with --full. Shared storage is --scratch, the node's own is /var/tmp;"
-    " PyTorch's DataLoader and fo.Feed, in place of Chainer"
+    " nodes; 10 epochs with --full; PyTorch's DataLoader and fo.Feed, in place of Chainer"
 )
 _TRAINED = "made images by all GPUs of this node" + _TRAINED_BY
 _TRAINED_ON_POOL = (
     "made images by all GPUs of each of 1, 2, 4 .. nodes of the pool, as many in all (strong"
     " scaling) and, but with --quick, as many on each (weak)"
 ) + _TRAINED_BY
-_IN_DETAIL = ("training", "iterations", "images_per_second", "reads", "node_reads")
+_IN_DETAIL = (
+    "training",
+    "iterations",
+    "iterations_per_second",
+    "images_per_second",
+    "reads",
+    "node_reads",
+)
 _WARM = (
     ". `flowos feed warm SOURCE --cache FOLDER` copies a data set of yours, and says how long it"
     " took"
@@ -44,8 +50,9 @@ READS = PaperSuite(
             number="5",
             title="Time over minibatches loaded so far",
             caption="所要時間の推移",
-            parts=(FigurePart(probe="feed", metrics=("thousand_minibatches", "first_minibatch")),),
-            instead=_INSTEAD + ". The beginning and the end of the paper's curve, not all of it",
+            parts=(FigurePart(probe="feed", metrics=("elapsed",), levels=(("reads", "2"),)),),
+            instead=_INSTEAD + ", two at once. The curve is that of the first 100 minibatches with"
+            " --quick, of 250 without, and of all 1,000 with --full",
         ),
         PaperFigure(
             number="table 2",
@@ -128,8 +135,9 @@ READS = PaperSuite(
             title="Why the first iteration waits",
             caption="訓練データ入力処理の状況を時系列で表した図",
             lacking="it is a drawing of how the paper's method works, without a number;"
-            " `python examples/resnet50/train.py --trace FILE` writes such a timeline of a training"
-            " of yours, for ui.perfetto.dev",
+            " `python examples/resnet50/train.py --data DIR --out OUT --trace FILE"
+            " --trace-iterations 5` writes such a timeline of a training of yours, for"
+            " ui.perfetto.dev",
         ),
         *(
             PaperFigure(
