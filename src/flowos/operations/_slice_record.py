@@ -17,13 +17,12 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from flowos.engine import (
     NEVER,
     CancelToken,
     Held,
-    HeldSlice,
     HoldEvent,
     Node,
     OnHoldEvent,
@@ -49,6 +48,9 @@ from flowos.operations._answers import ANSWERS, answer
 from flowos.operations._process_record import listen, process_id
 from flowos.store import default_file
 
+if TYPE_CHECKING:
+    from flowos.engine import HeldSlice  # a tenth of a second, which `flowos slice` does not need
+
 _MAX_FILES, _DROPPED = 1000, 100
 """Files that may wait to be moved into a store; beyond that the oldest are removed."""
 _MAX_SLICES = 10_000
@@ -68,7 +70,7 @@ class RecordedProvider:
         self._provider, self._log = provider, log
         self._slice: Callable[[], HeldSlice | None] = lambda: None
 
-    def belongs_to(self, held: HeldSlice) -> None:
+    def belongs_to(self, held: "HeldSlice") -> None:
         """From now on requests of other terminals reach this slice."""
         self._slice = weakref.ref(held)
 

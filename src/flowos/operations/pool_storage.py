@@ -16,8 +16,6 @@ from flowos.model import (
 )
 from flowos.operations._pool_kinds import kind_of_pool
 from flowos.operations._slice_record import RecordedProvider
-from flowos.operations.measure import report_of
-from flowos.probes import probes_for
 from flowos.store import Store, open_store
 
 _PATIENCE_SECONDS = 15.0
@@ -80,6 +78,8 @@ def _command(pool: Pool, key: str, path: PurePath) -> tuple[str, ...]:
 
 def _rater() -> str:
     """The probe that says how fast storage is."""
+    from flowos.probes import probes_for  # loads all of them: only where a pool names storage
+
     return next(probe.name for probe in probes_for() if probe.info.rates_storage)
 
 
@@ -106,6 +106,8 @@ def _is_of(run: Run, path: PurePath, hosts: Collection[str]) -> bool:
 
 def _speed(store: Store, run: Run) -> StorageSpeed | None:
     """None of a run that did not come to it."""
+    from flowos.operations.measure import report_of
+
     measured = report_of(run, store.samples(run)).measurements
     rates = {_workload(each): each.value for each in measured if _is_sequential(each)}
     if not rates:

@@ -33,7 +33,6 @@ from flowos.operations._pool_kinds import kind_of_pool
 from flowos.operations._process_record import folder, is_running
 from flowos.operations._slice_record import slices_folder
 from flowos.operations.processes import PATIENCE_SECONDS, process
-from flowos.operations.task_log import read_log
 from flowos.store import open_store
 
 _PATIENCE_SECONDS = 15.0
@@ -254,6 +253,8 @@ def logged_tasks(record: SliceRecord) -> SliceLog | None:
     """The log of its tasks; None if it has none. Raises UsageError if it cannot be read."""
     if not record.log:
         return None
+    from flowos.operations.task_log import read_log  # the page of a timeline, which no list needs
+
     try:
         return read_log(Path(record.log))
     except OSError as error:
