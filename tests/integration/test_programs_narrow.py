@@ -6,6 +6,7 @@ import platform
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import as_file
 from pathlib import Path, PurePath
@@ -249,6 +250,14 @@ def test_the_check_expects_exactly_what_the_manual_says(
 # --- run -------------------------------------------------------------------------------------
 
 
+def told(readings: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Sets that were not used, and why."""
+    notes = readings[0]["notes"].items()
+    return {
+        note.removeprefix("refused "): why for note, why in notes if note.startswith("refused ")
+    }
+
+
 @only_x86
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_the_sets_that_run_here_are_those_of_the_facts(program: Any, compiler: str) -> None:
@@ -256,9 +265,9 @@ def test_the_sets_that_run_here_are_those_of_the_facts(program: Any, compiler: s
     done = run(program(compiler), *SHORT)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["readings"]
-    refused = found[0]["notes"].get("refused_isa", "").split(", ")
-    assert set(refused) <= {"", "amx_int8", "amx_bf16"}
-    assert {r["levels"]["isa"] for r in found} == set(facts) - set(refused)
+    refused = told(found)
+    assert set(refused) <= {"amx_int8, amx_bf16"}
+    assert {r["levels"]["isa"] for r in found} == set(facts) - set(", ".join(refused).split(", "))
 
 
 @on_arm
@@ -278,22 +287,42 @@ def test_bf16_and_integers_give_exact_answers_on_aarch64(program: Any) -> None:
 
 @on_arm
 @pytest.mark.parametrize(
-    ("wrong", "why"),
-    [("DOT_PASS(word, 25)", "its sums are wrong"), ('".inst 0\\n"', "Illegal instruction")],
+    ("old", "new", "refused"),
+    [
+        (
+            "DOT_PASS(word, 26)",
+            "DOT_PASS(word, 25)",
+            dict.fromkeys(("neon_dotprod", "neon_i8mm", "neon_bf16"), "its sums are wrong"),
+        ),
+        ("neon_sdot, 0x4e809400", "neon_sdot, 0", {"neon_dotprod": "Illegal instruction"}),
+        ("neon_bfmmla, 0x6e40ec00", "neon_bfmmla, 0", {}),
+    ],
+    ids=["all only add", "one is no instruction", "another of its set works"],
 )
-def test_a_kernel_that_fails_is_told_and_the_others_measured(
-    tmp_path: Path, wrong: str, why: str
+def test_a_set_that_fails_is_told_and_the_others_measured(
+    tmp_path: Path, old: str, new: str, refused: dict[str, str]
 ) -> None:
     assert QEMU
     assert CROSS
-    source = changed(tmp_path, "flops_arm.h", "DOT_PASS(word, 26)", wrong)
+    source = changed(tmp_path, "flops_arm.h", old, new)
     broken = compiled(CROSS, tmp_path / "broken", source, "-static")
     done = run(QEMU, "-cpu", "max", broken, *SHORT)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["readings"]
-    assert "neon" in {r["levels"]["isa"] for r in found}
-    assert "neon_dotprod" not in {r["levels"]["isa"] for r in found}
-    assert found[0]["notes"]["refused"] == why
+    assert told(found) == refused
+    isas = {"neon", "sve", "neon_dotprod", "neon_i8mm", "neon_bf16"}
+    assert {r["levels"]["isa"] for r in found} == isas - set(refused)
+
+
+@on_arm
+def test_children_are_tried_also_where_their_ends_are_ignored(program: Any) -> None:
+    assert QEMU
+    ignoring = ("sh", "-c", 'trap "" CHLD; exec "$@"', "sh")
+    done = run(*ignoring, QEMU, "-cpu", "max", program(CROSS), *SHORT)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["readings"]
+    assert told(found) == {}
+    assert "neon_bf16" in {r["levels"]["isa"] for r in found}
 
 
 @only_x86

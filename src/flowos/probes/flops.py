@@ -15,6 +15,9 @@ NARROW_TO_WIDE = (
 
 NO_TILES = "boot Linux 5.16 or later, and in a container allow arch_prctl (its seccomp profile)"
 
+REFUSED = "refused "
+"""Notes that begin so name instruction sets, and say why they are not used."""
+
 REPETITIONS = {"quick": "4", "normal": "4", "full": "15"}
 
 
@@ -88,9 +91,10 @@ class Flops(Probe):
         """Instructions for bf16 or i8 that the processor says to have, and that gave wrong sums,
         ended the program, or, of AMX, are refused by the kernel."""
         refused = {
-            (m.case.level("cores"), isa): m.case.detail("refused")
+            (m.case.level("cores"), note.removeprefix(REFUSED)): reason
             for m in measured
-            if (isa := m.case.detail("refused_isa"))
+            for note, reason in m.case.details
+            if note.startswith(REFUSED)
         }
         return tuple(
             (

@@ -9,6 +9,7 @@
 #include "flops_dot.h"
 #include "flowos_clock.h"
 /* After these, which define _GNU_SOURCE. */
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,39 +85,52 @@ static void check(const struct kernel *kernel, const union registers *in,
     check_reals(kernel, in, out);
 }
 
-/* Notes on the first of the kernels for narrow numbers that is not used, and why. */
-static char refused[400];
-static int is_refused[KERNELS];
+/* Of the kernels for narrow numbers: why one is not used, "" if it is. */
+static char why_not[KERNELS][100];
+/* Notes on instruction sets of which none is. */
+static char refused[1000];
 
-static int works(int k) { return !is_refused[k] && kernels[k].vector_bytes(); }
+static int works(int k) { return !*why_not[k] && kernels[k].vector_bytes(); }
 
 static void refuse(const char *isa, const char *why) {
-  if (!*refused)
-    snprintf(refused, sizeof refused, ", \"refused_isa\": \"%s\", \"refused\": \"%s\"", isa, why);
+  const size_t used = strlen(refused);
+  snprintf(refused + used, sizeof refused - used, ", \"refused %s\": \"%s\"", isa, why);
+}
+
+/* Does another kernel of this set work, or is one before it refused too? */
+static int is_settled(int k) {
+  for (int other = 0; other < KERNELS; other++)
+    if (!strcmp(kernels[other].isa, kernels[k].isa) &&
+        (works(other) || (other < k && *why_not[other])))
+      return 1;
+  return 0;
 }
 
 /* In a child: what an emulator or a hypervisor does wrong costs no other kernel its numbers. */
-static void try_dot(int k) {
+static const char *failure_of(const struct kernel *kernel) {
   static union registers in, out;
-  int status = -1;
+  int status = 0;
   const pid_t child = fork();
   if (child == 0) {
-    fill_dots(&kernels[k], &in);
-    kernels[k].run(MIN_ROUNDS, &in, &out);
-    check_dots(&kernels[k], &in, &out);
+    fill_dots(kernel, &in);
+    kernel->run(MIN_ROUNDS, &in, &out);
+    check_dots(kernel, &in, &out);
     _exit(0);
   }
-  if (child > 0) waitpid(child, &status, 0);
-  if (!status) return;
-  is_refused[k] = 1;
-  refuse(kernels[k].isa, WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "its sums are wrong");
+  if (child < 0 || waitpid(child, &status, 0) < 0) return strerror(errno);
+  if (WIFSIGNALED(status)) return strsignal(WTERMSIG(status));
+  return status ? "its sums are wrong" : "";
 }
 
 static void try_dots(void) {
   const char *tiles = refusal();
+  signal(SIGCHLD, SIG_DFL); /* ignored, children would leave no status */
   if (*tiles) refuse("amx_int8, amx_bf16", tiles);
   for (int k = 0; k < KERNELS; k++)
-    if (is_dot(&kernels[k]) && kernels[k].vector_bytes()) try_dot(k);
+    if (is_dot(&kernels[k]) && kernels[k].vector_bytes())
+      snprintf(why_not[k], sizeof why_not[k], "%s", failure_of(&kernels[k]));
+  for (int k = 0; k < KERNELS; k++)
+    if (*why_not[k] && !is_settled(k)) refuse(kernels[k].isa, why_not[k]);
 }
 
 /* Of a burst: enough for every chain to converge, also where another program took the processor
@@ -203,7 +217,7 @@ static void print(const struct run *run) {
   for (int k = 0; k < KERNELS; k++) {
     const struct kernel *kernel = &kernels[k];
     const int integers = kernel->element_bytes == 1;
-    char levels[100], notes[600];
+    char levels[100], notes[1400];
     if (!works(k) || beaten(run, k)) continue;
     const double rate = best(run->rate[k], run->repetitions);
     snprintf(levels, sizeof levels, "\"isa\": \"%s\", \"type\": \"%s\"", kernel->isa,

@@ -207,7 +207,20 @@ def readings_of(
 LOADS = {"iteration 1": "first_iteration", "iteration 2": "second_iteration", "epoch 1": "stages"}
 
 
+def make_own_folder(own: str, links: NodeLinks) -> None:
+    """Raises NodeLinksError on all nodes if it cannot be made on one."""
+    why = ""
+    try:
+        Path(own).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = str(error)
+    for each in links.gathered(why):
+        if each:
+            raise NodeLinksError(f"no folder on the node's own storage: {each}")
+
+
 def measured(options: argparse.Namespace, words: list[str], links: NodeLinks) -> None:
+    make_own_folder(options.own, links)
     import torch
 
     # What PyTorch loads when this is first used takes seconds, in each rank if not here.
@@ -261,11 +274,6 @@ def main(given: list[str] | None = None) -> int:
         reason = f"{sys.executable}, which has PyTorch, has no Pillow for the images"
         sys.stdout.write(json.dumps({"cannot": reason, "remedy": "pip install pillow"}))
         return CANNOT_MEASURE_HERE
-    try:
-        Path(options.own).mkdir(parents=True, exist_ok=True)
-    except OSError as why:
-        print(f"train.py: no folder on the node's own storage: {why}", file=sys.stderr)
-        return 1
     try:
         measured(options, words, linked(options.nodes, Path(options.folder, "flowos-nodes.json")))
     except NodeLinksError as why:
