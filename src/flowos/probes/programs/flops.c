@@ -94,7 +94,7 @@ static int works(int k) { return !*why_not[k] && kernels[k].vector_bytes(); }
 
 static void refuse(const char *isa, const char *why) {
   const size_t used = strlen(refused);
-  snprintf(refused + used, sizeof refused - used, ", \"refused %s\": \"%s\"", isa, why);
+  snprintf(refused + used, sizeof refused - used, ", \"refused %.40s\": \"%.90s\"", isa, why);
 }
 
 /* Does another kernel of this set work, or is one before it refused too? */
