@@ -6,7 +6,7 @@ import inspect
 import pickle
 from collections.abc import Callable
 from pathlib import PurePath
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -39,8 +39,67 @@ def _named(module: Any) -> Any:
     return Named
 
 
-OURS, THEIRS = _range(light), _range(dataclasses)
-KINDS = [(OURS, THEIRS), (_named(light), _named(dataclasses))]
+def _slotted(module: Any) -> Any:
+    """Derives from another, with slots, factories, a default of its own and one of the class."""
+
+    @module.dataclass(frozen=True, slots=True)
+    class Base:
+        low: int
+        names: list[str] = module.field(default_factory=lambda: ["n"])
+        count: ClassVar[int] = 0
+
+    @module.dataclass(frozen=True, slots=True, kw_only=True)
+    class Slotted(Base):
+        first: int = 1
+        seen: dict[str, int] = module.field(init=False, repr=False, default_factory=dict)
+        kept: int = module.field(init=False, default=5, metadata={"unit": "s"})
+
+        def twice(self) -> int:
+            return 2 * self.low
+
+    return Slotted
+
+
+def _open(module: Any) -> Any:
+    """May be changed, so that it has no hash."""
+
+    @module.dataclass(slots=True)
+    class Open:
+        low: int
+        high: int = 2
+
+    return Open
+
+
+def _plain(module: Any) -> Any:
+    """Neither compared by its fields nor shown by them, but by what it says itself."""
+
+    @module.dataclass(eq=False, repr=False)
+    class Plain:
+        low: int = 1
+
+        def __repr__(self) -> str:
+            return f"plain {self.low}"
+
+    return Plain
+
+
+def _many(made: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Of ours so many are made that it has the methods of the standard library."""
+
+    def make(module: Any) -> Any:
+        kind = made(module)
+        first = inspect.signature(kind).parameters
+        for _ in range(light._MANY + 1):
+            kind(**{n: 1 for n, each in first.items() if each.default is each.empty})
+        return kind
+
+    return make
+
+
+MAKES = [_range, _named, _slotted, _open, _plain]
+KINDS = [(make(light), make(dataclasses)) for make in [*MAKES, *map(_many, MAKES)]]
+OURS, THEIRS = KINDS[0]
 
 CALLS: list[tuple[tuple[object, ...], dict[str, object]]] = [
     ((), {}),
@@ -53,6 +112,10 @@ CALLS: list[tuple[tuple[object, ...], dict[str, object]]] = [
     ((), {"other": 1}),
     ((), {"first": 1}),
     ((), {"first": 1, "second": (2,)}),
+    ((1, ["a"]), {"first": 4}),
+    ((1,), {"kept": 4}),
+    ((1,), {"seen": {}}),
+    ((1, 2), {"high": 3}),
 ]
 
 
@@ -107,7 +170,11 @@ def test_a_changed_copy(replace: Any) -> None:
 @pytest.mark.parametrize(("ours", "theirs"), KINDS)
 def test_the_standard_library_takes_it_for_one_of_its_own(ours: Any, theirs: Any) -> None:
     def told(kind: Any) -> list[tuple[object, ...]]:
-        return [(f.name, f.default, f.init, f.compare) for f in dataclasses.fields(kind)]
+        found = dataclasses.fields(kind)
+        return [
+            (f.name, f.type, f.default, f.init, f.repr, f.compare, f.kw_only, f.metadata)
+            for f in found
+        ]
 
     assert told(ours) == told(theirs)
     assert ours.__match_args__ == theirs.__match_args__
@@ -115,6 +182,90 @@ def test_the_standard_library_takes_it_for_one_of_its_own(ours: Any, theirs: Any
     only = {dataclasses.fields(ours)[0].name: 1}
     assert dataclasses.is_dataclass(ours(**only))
     assert dataclasses.asdict(ours(**only)) == dataclasses.asdict(theirs(**only))
+
+
+@pytest.mark.parametrize("kind", [OURS, THEIRS])
+def test_fields_are_listed_without_the_standard_library(kind: Any) -> None:
+    def told(found: Any) -> list[tuple[object, ...]]:
+        return [(f.name, f.type, f.metadata, f.default in (9, "", 0)) for f in found]
+
+    assert told(light.fields(kind)) == told(dataclasses.fields(kind))
+    assert light.fields(kind(1)) == light.fields(kind)
+    assert kind is THEIRS or light.fields(kind)[0].default is light.MISSING
+
+
+@pytest.mark.parametrize(("ours", "theirs"), KINDS)
+def test_instances_hash_compare_and_show_alike(ours: Any, theirs: Any) -> None:
+    def told(kind: Any) -> list[object]:
+        only = {dataclasses.fields(kind)[0].name: 1}
+        one, other = kind(**only), kind(**only)
+        shown = said(lambda: hash(one) == hash(other))
+        return [one == other, one == 1, shown, repr(one), hasattr(one, "__dict__")]
+
+    assert told(ours) == told(theirs)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), KINDS)
+def test_they_may_be_changed_where_those_may_be(ours: Any, theirs: Any) -> None:
+    def changed(kind: Any) -> list[str]:
+        name = dataclasses.fields(kind)[0].name
+        one = kind(**{name: 1})
+
+        def change() -> object:
+            setattr(one, name, 2)
+            return getattr(one, name)
+
+        def delete() -> object:
+            delattr(one, name)
+            return hasattr(one, name)
+
+        return [said(each).partition(":")[0] for each in (change, delete)]
+
+    assert changed(ours) == changed(theirs)
+
+
+def test_a_class_of_its_own_that_derives_from_one_has_its_fields() -> None:
+    class Derived(KINDS[2][0]):  # type: ignore[misc]
+        def __init__(self, low: int) -> None:
+            super().__init__(low, first=low)
+            self.own = 3
+
+    made = Derived(4)
+    assert (made.low, made.first, made.own, made.twice(), made.seen) == (4, 4, 3, 8, {})
+    assert made == Derived(4)
+    with pytest.raises(dataclasses.FrozenInstanceError, match="low"):
+        made.low = 2
+
+
+def _importable(make: Callable[[Any], Any], name: str) -> Any:
+    """As `pickle` finds it."""
+    kind = make(light)
+    kind.__qualname__ = name
+    return kind
+
+
+Few, Many = _importable(_slotted, "Few"), _importable(_many(_slotted), "Many")
+
+
+@pytest.mark.parametrize("kind", [Few, Many])
+def test_one_with_slots_is_copied_and_pickled(kind: Any) -> None:
+    one = kind(1, names=["a"])
+    assert pickle.loads(pickle.dumps(one)) == copy.deepcopy(one) == copy.copy(one) == one
+    assert light.replace(one, first=3).first == 3
+    assert dataclasses.replace(one, first=3) == kind(1, names=["a"], first=3)
+
+
+def test_one_of_the_standard_library_is_replaced_by_it() -> None:
+    assert light.replace(THEIRS(1), low=2) == THEIRS(2)
+
+
+def test_one_of_the_standard_library_may_derive_from_ours() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Theirs(OURS):  # type: ignore[misc,valid-type]
+        more: int = 4
+
+    assert [field.name for field in dataclasses.fields(Theirs)][-1] == "more"
+    assert (Theirs(1, more=5).more, Theirs(1).low) == (5, 1)
 
 
 def test_a_copy_and_what_was_pickled_are_equal() -> None:

@@ -4,10 +4,10 @@ import argparse
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flowos._dataclasses import replace
 from flowos.cli._live import Live
 from flowos.cli._output import note, print_folded, print_json
 from flowos.cli._shared import add_json, add_store, top_command, with_example

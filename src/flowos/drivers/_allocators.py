@@ -7,9 +7,9 @@ is refused, and a state that is not known is kept as it was read.
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from flowos._dataclasses import dataclass
 from flowos.model import Argv, Ask, DeviceNumbers, NodeInfo, SliceRefused, counted
 
 JobPhase = Literal["waiting", "running", "ending", "over", "unknown"]

@@ -7,8 +7,8 @@ them, whatever the version; a library that was built for another process manager
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from flowos._dataclasses import dataclass
 from flowos.drivers._base import MpiFamily, Reason
 from flowos.drivers._tables import launcher_named
 

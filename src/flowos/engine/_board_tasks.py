@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from flowos._dataclasses import replace
 from flowos.engine._device_hold import WantedBoard
 from flowos.engine._node import Node
 from flowos.engine.bodies._bitstream import board_file

@@ -2,10 +2,10 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from flowos._dataclasses import replace
 from flowos.engine._engine_history import NOTED, SIZES, EngineHistory
 from flowos.engine.flow._executor import Executor, LoneStage, lone_stage
 from flowos.engine.flow._lanes import Lanes, Values

@@ -1,8 +1,9 @@
 """Devices that a slice has for itself until it is freed."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+
+from flowos._dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 import threading
 import time
 from collections.abc import Callable, Collection
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.engine._provider import CancelToken, Held, HoldEvent, OnHoldEvent, Provider
 from flowos.model import Ask, Cancelled, SliceFreed
 

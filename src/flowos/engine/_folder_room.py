@@ -2,9 +2,9 @@
 
 import os
 import threading
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from flowos._dataclasses import dataclass
 from flowos.engine._provider import CancelToken, Provider, ignore
 from flowos.model import BARE, Ask, Cancelled, FlowosError, Launch, SliceRefused
 

@@ -10,9 +10,9 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from flowos._dataclasses import replace
 from flowos.engine._elastic_hold import ElasticHold
 from flowos.engine._growth_state import GrowthFailures, IdleTimes, look_after
 from flowos.engine._held_ends import given_back, weakly

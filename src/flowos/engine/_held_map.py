@@ -9,11 +9,11 @@ import sys
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Any, cast
 
 from flowos._collected import apart
+from flowos._dataclasses import dataclass
 from flowos.engine._held_ends import lost_with
 from flowos.engine._node import Node
 from flowos.engine.flow._failures import of_item

@@ -9,11 +9,11 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from flowos._collected import when_collected
+from flowos._dataclasses import replace
 from flowos.engine._boot_notes import BootNotes
 from flowos.engine._held_ends import (
     freed,

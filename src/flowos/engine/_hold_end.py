@@ -2,7 +2,8 @@
 
 import math
 import time
-from dataclasses import dataclass
+
+from flowos._dataclasses import dataclass
 
 
 @dataclass(slots=True, eq=False)

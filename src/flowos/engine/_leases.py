@@ -4,8 +4,8 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
 
+from flowos._dataclasses import dataclass, field, replace
 from flowos.engine._node import Node
 from flowos.engine._provider import Held, HoldEvent, OnHoldEvent
 from flowos.model import Ask, Lost, Pool, SliceRefused

@@ -10,10 +10,10 @@ import threading
 from collections import deque
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Protocol
 
+from flowos._dataclasses import dataclass, field, replace
 from flowos.model import Counts, DeviceNumbers, Needs, counted
 
 _LOOK_SECONDS = 0.05

@@ -1,9 +1,9 @@
 """The maps over nodes of a slice whose results are asked for."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
 from typing import Any
 
+from flowos._dataclasses import dataclass, field
 from flowos.engine._held_map import HeldMap
 from flowos.engine._node import Node
 from flowos.model import Flow

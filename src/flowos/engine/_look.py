@@ -7,9 +7,9 @@ not called another's work. In a container /proc/stat is as a rule the host's: th
 
 import math
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from flowos._dataclasses import dataclass
 from flowos.model import Usage
 
 if TYPE_CHECKING:

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flowos._dataclasses import dataclass, replace
 from flowos.drivers import path_inside
 from flowos.engine._ledger import ResourceLedger, Resources
 from flowos.engine._met_needs import max_devices, met_needs

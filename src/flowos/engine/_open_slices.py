@@ -3,9 +3,9 @@
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 
+from flowos._dataclasses import dataclass, field
 from flowos.engine._later import Later
 from flowos.engine._node import Node
 from flowos.engine._open_slice import open_slice

@@ -1,10 +1,10 @@
 """How a slice runs its flow."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from flowos._dataclasses import dataclass
 from flowos.engine._hold_end import NO_END, HoldEnd
 from flowos.engine._node import Node
 from flowos.engine.flow._runs import OnStage

@@ -7,9 +7,10 @@ their own name to our address (DNS rebinding: the host is checked). No request c
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hmac import compare_digest
 from urllib.parse import parse_qsl, urlsplit
+
+from flowos._dataclasses import dataclass
 
 _HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?", re.IGNORECASE)
 """With any port: one that ssh forwards has another number on the other side."""

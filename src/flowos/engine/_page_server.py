@@ -4,10 +4,10 @@ import secrets
 import socketserver
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from flowos._dataclasses import replace
 from flowos.engine._page_guard import (
     PageAnswer,
     PageKeys,

@@ -17,9 +17,9 @@ Events come from any thread, in order, and not after `free` has returned.
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from flowos._dataclasses import dataclass
 from flowos.engine._node import Node
 from flowos.model import Ask, Cancelled, Lost, NodeInfo, Pool
 

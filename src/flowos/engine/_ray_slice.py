@@ -10,11 +10,11 @@ import re
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from flowos._collected import when_collected
+from flowos._dataclasses import replace
 from flowos.engine._held_slice import HeldSlice
 from flowos.engine._node import Node
 from flowos.engine._options import SliceOptions

@@ -1,9 +1,9 @@
 """Commands of a resource manager are asked and their answers read; a complaint is one line."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
+from flowos._dataclasses import dataclass
 from flowos.drivers._allocators import Complaint
 from flowos.engine._ask import ToolAnswer, ask
 from flowos.model import Argv, SliceRefused

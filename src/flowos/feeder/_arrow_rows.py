@@ -1,11 +1,11 @@
 """The rows of an Arrow column as bytes, without a copy of any."""
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from flowos._dataclasses import dataclass
 from flowos.model import FeedError
 
 if TYPE_CHECKING:

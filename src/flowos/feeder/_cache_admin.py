@@ -4,11 +4,11 @@ import pwd
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flowos._dataclasses import dataclass, replace
 from flowos.feeder._cache_entry import OURS, CacheEntry, cache_entries, cache_folder
 from flowos.feeder._data import CacheLimits, Data, open_data
 from flowos.feeder._named_entries import named_entries, source_of

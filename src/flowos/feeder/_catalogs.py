@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from flowos._dataclasses import dataclass
 from flowos.feeder._cache_entry import CacheEntry, read_file, write_whole
 from flowos.feeder._entries import digest
 from flowos.feeder._extensions import SampleFilter, select_samples

@@ -5,11 +5,11 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from os import PathLike
 from shutil import disk_usage
 from typing import TYPE_CHECKING
 
+from flowos._dataclasses import dataclass, replace
 from flowos.feeder._cache_entry import CacheEntry, cache_folder
 from flowos.feeder._catalogs import Outdated, catalog_of
 from flowos.feeder._extensions import select_samples

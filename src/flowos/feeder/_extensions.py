@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from flowos._dataclasses import dataclass
 from flowos.feeder._endings import PACKED_SHARDS, PARQUET, SHARDS, TAR
 from flowos.feeder._entries import number_of
 from flowos.model import FeedError, brief_repr

@@ -6,9 +6,9 @@ by `Tickets`: the source pushes their bytes, or says in one line why it cannot.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from flowos._dataclasses import dataclass
 from flowos.feeder._retry import Retry
 
 if TYPE_CHECKING:

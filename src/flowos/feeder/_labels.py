@@ -6,7 +6,6 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import isinf
 from os import PathLike, fspath
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from flowos._dataclasses import dataclass
 from flowos.feeder._extensions import has_files
 from flowos.feeder._one_line import one_line
 from flowos.model import FeedError, brief_repr

@@ -1,9 +1,9 @@
 """Which data sets of a cache folder a person means, and the source that one of them is of."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+from flowos._dataclasses import dataclass, replace
 from flowos.feeder._cache_entry import CacheEntry
 from flowos.feeder._extensions import ALL
 from flowos.feeder._one_line import listed

@@ -1,7 +1,8 @@
 """Whose objects a URL is of, by its scheme: what obstore opens, and which variables it reads."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from flowos._dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

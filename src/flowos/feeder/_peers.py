@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from operator import index
 from typing import TYPE_CHECKING
 
+from flowos._dataclasses import dataclass, field
 from flowos.feeder._ranks import Ranks
 from flowos.model import FeedError, brief_repr
 

@@ -1,8 +1,8 @@
 """Position of a feed in its data, for checkpoints."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from flowos._dataclasses import dataclass
 from flowos.model import FeedError, brief_repr
 
 _VERSION = 1

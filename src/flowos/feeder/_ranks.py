@@ -1,8 +1,8 @@
 """Which part of the data is this process's: given, of torch.distributed, or of what started it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from flowos._dataclasses import dataclass
 from flowos.model import FeedError, brief_repr
 
 _LAUNCHERS = (

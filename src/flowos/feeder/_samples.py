@@ -1,11 +1,12 @@
 """The samples of a batch as they are: bytes of different lengths, in one buffer."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
+
+from flowos._dataclasses import dataclass
 
 Int64s: TypeAlias = NDArray[np.int64]
 Bytes: TypeAlias = NDArray[np.uint8]

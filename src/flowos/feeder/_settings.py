@@ -2,8 +2,8 @@
 
 import operator
 import os
-from dataclasses import dataclass
 
+from flowos._dataclasses import dataclass
 from flowos.feeder._interfaces import PrefetchBudget
 from flowos.model import FeedError, brief_repr
 

@@ -2,8 +2,9 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
+
+from flowos._dataclasses import dataclass, replace
 
 if TYPE_CHECKING:
     from flowos._native import FeederStats, StageStats

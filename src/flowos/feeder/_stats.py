@@ -1,8 +1,8 @@
 """What a feed has done so far."""
 
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
+from flowos._dataclasses import dataclass, fields
 from flowos.feeder._data import Data
 from flowos.feeder._stages import CONSUMER, Binding, FeedStage, Seconds, binding
 

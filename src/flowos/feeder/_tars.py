@@ -9,9 +9,9 @@ import os
 import re
 import tarfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from flowos._dataclasses import dataclass
 from flowos.feeder._entries import add
 from flowos.feeder._interfaces import Entry, Storage
 from flowos.feeder._ranged_file import RangedFile

@@ -3,9 +3,9 @@
 import fnmatch
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import product
 
+from flowos._dataclasses import dataclass
 from flowos.feeder._endings import SHARDS
 from flowos.model import FeedError
 

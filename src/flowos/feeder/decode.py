@@ -13,7 +13,6 @@ orientation in Exif is not followed, as torchvision's loaders do not.
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from io import BytesIO
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, get_args
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, ge
 import numpy as np
 from numpy.typing import NDArray
 
+from flowos._dataclasses import dataclass
 from flowos._signatures import with_keywords
 from flowos.feeder._source_options import Record
 from flowos.model import FeedError, SampleError, brief_repr

@@ -1,9 +1,9 @@
 """A task that computes at once where nothing is to be wired."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from flowos._dataclasses import dataclass
 from flowos.model import Constant, Python, Task
 
 

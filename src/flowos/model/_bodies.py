@@ -1,9 +1,9 @@
 """Bodies of a task: a function, a command line, or the ranks of an MPI program."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from flowos._dataclasses import dataclass
 from flowos.model._launch import Pairs
 from flowos.model._ports import PortType
 

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
+
+from flowos._dataclasses import dataclass, field
 
 CloudDriver = Literal["ec2", "fake"]
 RefusalKind = Literal[

@@ -4,9 +4,9 @@ Each worker is sent this file, as it is sent `_ports`. The user's classes are kn
 so a type crosses where the class is another object, as those of a script are in a worker.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
+from flowos._dataclasses import dataclass
 from flowos.model._ports import (
     Floating,
     PortType,

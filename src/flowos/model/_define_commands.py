@@ -1,10 +1,10 @@
 """Defines tasks that run command lines."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import PurePath
 from typing import cast
 
+from flowos._dataclasses import replace
 from flowos.model._bodies import Captured, Command, Gang, In, Out, PortSpec, Word
 from flowos.model._errors import WiringError
 from flowos.model._graph import Task

@@ -1,8 +1,9 @@
 """Devices of a node, what they are configured with, and FPGAs that flowos.toml names."""
 
 import re
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from flowos._dataclasses import dataclass, field
 
 DeviceKind = Literal["cpu", "opencl", "gpu", "fpga"]
 

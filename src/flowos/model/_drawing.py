@@ -1,10 +1,11 @@
 """Draws a graph as Graphviz dot and as SVG: layers from inputs down to outputs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 from typing import Literal
+
+from flowos._dataclasses import dataclass
 
 Kind = Literal["input", "task", "control", "output", "bend"]
 

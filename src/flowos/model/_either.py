@@ -1,8 +1,8 @@
 """Tasks with several bodies, each on an engine of its own."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.model._bodies import Either, PortSpec, Python, engine_of
 from flowos.model._errors import WiringError
 from flowos.model._graph import Task

@@ -1,9 +1,9 @@
 """Flows in which a value says on which engine tasks with several bodies run."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
+from flowos._dataclasses import dataclass, replace
 from flowos.model._bodies import Either, NativeCode, PortSpec, Python, engine_of
 from flowos.model._errors import SliceRefused
 from flowos.model._graph import (

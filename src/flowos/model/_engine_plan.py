@@ -1,7 +1,8 @@
 """On which engines the tasks of a flow run, and what is copied between them."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from flowos._dataclasses import dataclass
 
 HOST = "host"
 """Where arrays of NumPy are."""

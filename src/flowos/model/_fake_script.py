@@ -11,8 +11,9 @@ with `;` between them. A request for more nodes than are free waits until others
 """
 
 import re
-from dataclasses import dataclass
 from typing import Literal
+
+from flowos._dataclasses import dataclass
 
 _STEP = re.compile(
     r"wait (?P<wait>\d+(?:\.\d+)?)(?: (?P<reason>.+))?|refuse(?: (?P<refuse>.+))?"

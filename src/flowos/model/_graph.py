@@ -6,10 +6,10 @@ mutually recursive.
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Union
 
+from flowos._dataclasses import dataclass, field
 from flowos.model._bodies import Command, Gang, NativeCode, PortSpec, Python
 from flowos.model._drawing import dot, shortened, svg
 from flowos.model._errors import ValueRefused, WiringError

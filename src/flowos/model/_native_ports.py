@@ -1,8 +1,8 @@
 """Ports of tasks with a body in another language, and what such a body is called with."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
+from flowos._dataclasses import dataclass
 from flowos.model._bodies import PortSpec
 from flowos.model._errors import WiringError
 from flowos.model._extents import Extents, bind_extents, named_extents

@@ -1,8 +1,8 @@
 """The users of a pool, and its storage."""
 
-from dataclasses import dataclass
 from pathlib import PurePath
 
+from flowos._dataclasses import dataclass
 from flowos.model._pool import StorageTier
 
 

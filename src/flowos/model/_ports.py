@@ -5,9 +5,10 @@ import reprlib
 import struct
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
+
+from flowos._dataclasses import dataclass, replace
 
 Predicate = Callable[[object], bool]
 

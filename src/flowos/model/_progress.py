@@ -1,7 +1,8 @@
 """Progress of a long operation."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from flowos._dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,6 @@
 """A run of `flowos measure`, as it is kept: when, where, what was asked, in which environments."""
 
-from dataclasses import dataclass, field
-
+from flowos._dataclasses import dataclass, field
 from flowos.model._deployment import Deployment
 from flowos.model._facts import Facts, Tried
 from flowos.model._samples import Case, MeasurementRequest, Unmeasured

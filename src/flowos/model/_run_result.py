@@ -1,7 +1,6 @@
 """How one run of a flow ended, as a value."""
 
-from dataclasses import dataclass
-
+from flowos._dataclasses import dataclass
 from flowos.model._errors import FlowosError
 
 

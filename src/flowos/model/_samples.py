@@ -1,10 +1,10 @@
 """Measurements: cases, samples of them, and the conclusions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Literal
 
+from flowos._dataclasses import dataclass, field, replace
 from flowos.model._launch import Argv, Pairs
 from flowos.model._suite import SuiteStep
 

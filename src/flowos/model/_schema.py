@@ -1,9 +1,10 @@
 """JSON Schema (draft 2020-12) of `to_json`'s output, from the type hints of the dataclasses."""
 
-from dataclasses import fields
 from pathlib import PurePath
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from flowos._dataclasses import fields
 
 _PLAIN: dict[Any, dict[str, Any]] = {
     str: {"type": "string"},

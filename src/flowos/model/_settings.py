@@ -1,9 +1,9 @@
 """Reads `flowos.toml` into frozen data; error messages include the line."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields
 from typing import Any, TypeVar, get_args
 
+from flowos._dataclasses import Field, dataclass, field, fields
 from flowos.model._cloud import Cloud, CloudDriver
 from flowos.model._codec import from_plain
 from flowos.model._device import Fpga

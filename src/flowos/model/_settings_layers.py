@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import Field, dataclass, fields
 from functools import reduce
 from itertools import accumulate, groupby
 from typing import Any, Literal, get_origin, get_type_hints
 
+from flowos._dataclasses import Field, dataclass, fields
 from flowos.model._cloud import Cloud
 from flowos.model._device import Fpga
 from flowos.model._errors import SettingsError

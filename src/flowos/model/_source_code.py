@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
+
+from flowos._dataclasses import dataclass
 
 Language = Literal["c", "c++", "fortran", "opencl", "cuda", "r", "julia"]
 

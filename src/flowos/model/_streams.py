@@ -3,8 +3,8 @@
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from flowos._dataclasses import dataclass
 from flowos.model._bodies import PortSpec
 from flowos.model._errors import WiringError
 from flowos.model._native_ports import NativePorts, dtype_of, shape_of

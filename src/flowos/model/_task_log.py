@@ -1,7 +1,8 @@
 """What the log of a slice says."""
 
-from dataclasses import dataclass
 from pathlib import PurePath
+
+from flowos._dataclasses import dataclass
 
 _LAST_SECOND = 1e11
 """Some time in the year 5138: a later one is no time of a task."""

@@ -1,9 +1,9 @@
 """Sizes of machines that clouds rent: what a catalogue promises of each, and what it costs."""
 
 import math
-from dataclasses import dataclass, field
 from typing import Any
 
+from flowos._dataclasses import dataclass, field
 from flowos.model._pool import NodeInfo, check_currency
 
 _KEPT_SHARE = 0.9

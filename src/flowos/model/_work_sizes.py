@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
+from flowos._dataclasses import dataclass
 from flowos.model._errors import WiringError
 from flowos.model._ports import brief_repr
 

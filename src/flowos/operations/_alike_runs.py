@@ -2,9 +2,9 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import PurePath
 
+from flowos._dataclasses import dataclass, replace
 from flowos.model import Facts, MachineKind, MeasurementRequest, Run, Unmeasured, UsageError
 from flowos.operations.history import numbers_of
 from flowos.operations.measure import offered, report_of

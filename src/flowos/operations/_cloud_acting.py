@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.engine import Machines, PowerSaving, now, utc_of
 from flowos.model import Cloud, CloudAction, CloudRefusal, Vm
 

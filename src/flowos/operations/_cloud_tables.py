@@ -1,8 +1,8 @@
 """Which table of flowos.toml has a node of Slurm."""
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 
+from flowos._dataclasses import dataclass
 from flowos.drivers.allocators.slurm_power import read_node_names
 from flowos.model import Cloud, SettingsError, SliceRefused, merged, read_layers
 from flowos.operations.settings_file import settings_layers, settings_names

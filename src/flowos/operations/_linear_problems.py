@@ -4,7 +4,6 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.lib.format import read_array
 from numpy.typing import NDArray
 
+from flowos._dataclasses import dataclass
 from flowos.model import SolveError, UsageError
 from flowos.solver import Csr, g3like, poisson, read_matrix, vector
 

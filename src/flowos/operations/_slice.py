@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from os import PathLike
 from typing import (
@@ -15,6 +14,7 @@ from typing import (
     overload,
 )
 
+from flowos._dataclasses import replace
 from flowos.engine import (
     Flowing,
     OnStage,

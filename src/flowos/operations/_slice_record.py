@@ -15,10 +15,10 @@ import time
 import weakref
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from flowos._dataclasses import replace
 from flowos.engine import (
     NEVER,
     CancelToken,

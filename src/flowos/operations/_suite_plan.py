@@ -1,8 +1,8 @@
 """What of a suite can be measured here, by which runs, and about how long each takes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
+from flowos._dataclasses import dataclass, replace
 from flowos.model import (
     Case,
     Design,

@@ -1,8 +1,8 @@
 """Which runs of the store are of a suite that was begun, on a machine of this kind."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
 
+from flowos._dataclasses import dataclass, field, replace
 from flowos.model import Case, Facts, MeasurementRequest, NoStoreError, Run
 from flowos.operations._alike_runs import kind_of
 from flowos.operations.history import report

@@ -1,8 +1,8 @@
 """Which storage the figures of a suite are of: as the page of the suite says it."""
 
-from dataclasses import replace
 from pathlib import Path
 
+from flowos._dataclasses import replace
 from flowos.model import MeasurementRequest, PaperFigure, Pool
 from flowos.operations._scratch import OWN_STORAGE
 from flowos.probes import probe_named

@@ -8,11 +8,11 @@ measured or written.
 import shlex
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
+from flowos._dataclasses import replace
 from flowos.engine import utc
 from flowos.model import (
     Baseline,

@@ -1,10 +1,10 @@
 """`flowos cloud resume` as Slurm calls it: it starts the work and returns. It loads little."""
 
 import sys
-from dataclasses import dataclass
 from os import environ
 from pathlib import Path
 
+from flowos._dataclasses import dataclass
 from flowos.drivers.allocators.slurm_power import read_node_names
 from flowos.engine import ON_DISK, own_folder, start_detached
 from flowos.model import CloudError, FlowosError, SettingsError

@@ -1,8 +1,8 @@
 """`flowos compare`: the levels of an axis inside one run, or two runs."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
+from flowos._dataclasses import dataclass, replace
 from flowos.model import (
     EQUAL_MARGIN,
     RUNS_MARGIN,

@@ -1,9 +1,9 @@
 """`flowos device`: which devices this machine has, and FPGAs loaded, verified and reset."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+from flowos._dataclasses import dataclass, replace
 from flowos.drivers import ToolStep, bitstream_incompatibility, device_driver_named, read_bitstream
 from flowos.engine import HeldDevice, here, owner_words, state_of
 from flowos.model import (

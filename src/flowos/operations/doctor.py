@@ -2,9 +2,9 @@
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from flowos import engine
+from flowos._dataclasses import dataclass
 from flowos._user_folders import HomeFolderError, cache_folder
 from flowos.drivers import RUNTIMES, Runtime
 from flowos.model import EngineMissing, Facts, MeasurementRequest

@@ -1,10 +1,10 @@
 """`flowos feed`: fills, lists, verifies and removes caches. Metrics of feeds."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from flowos._dataclasses import dataclass, field, replace
 from flowos.engine import MetricsServer, now
 from flowos.feeder import (
     Binding,

@@ -12,10 +12,10 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from flowos._dataclasses import dataclass
 from flowos.engine import RemoteTraceback
 from flowos.model import (
     Choice,

@@ -8,9 +8,9 @@ Names are kept in the library itself, provenance in the store.
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
+from flowos._dataclasses import dataclass, replace
 from flowos._user_folders import expanded
 from flowos.drivers.images import skopeo, squashfs
 from flowos.engine import here, remove_tree, utc_of

@@ -1,8 +1,8 @@
 """Slow ones among machines of a kind, and changes of one machine over time, in stored runs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from flowos._dataclasses import dataclass
 from flowos.model import UsageError, counted
 from flowos.operations._alike_runs import AlikeRuns, alike_runs
 from flowos.plan import (

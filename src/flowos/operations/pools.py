@@ -1,7 +1,6 @@
 """`flowos pools`: the pools of flowos.toml, and what there is of each."""
 
-from dataclasses import dataclass, replace
-
+from flowos._dataclasses import dataclass, replace
 from flowos.engine import here, provider_of
 from flowos.model import (
     FlowosError,

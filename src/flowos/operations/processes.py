@@ -7,11 +7,11 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 from flowos import engine
+from flowos._dataclasses import dataclass, replace
 from flowos.model import Process, StoreError, UnknownRecord, from_plain
 from flowos.operations._process_record import folder, is_running, locked
 from flowos.store import Store, open_store

@@ -1,9 +1,9 @@
 """`flowos results`: what a journal or the user's cache of results holds."""
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
+from flowos._dataclasses import dataclass
 from flowos.engine import Journal, KeptResult, results_folder, utc_of
 from flowos.model import StoreError
 

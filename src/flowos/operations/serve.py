@@ -15,12 +15,12 @@ import webbrowser
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from flowos import engine
+from flowos._dataclasses import dataclass, field, replace
 from flowos.engine import PageAnswer, PageRequest, PageServer
 from flowos.model import FlowosError, ListedRun, Process, SliceRecord, StoreError, UsageError
 from flowos.operations import processes, slices, stored_runs

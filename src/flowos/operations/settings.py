@@ -3,8 +3,8 @@
 import json
 import os
 from collections.abc import Collection, Iterator
-from dataclasses import MISSING, dataclass, fields
 
+from flowos._dataclasses import MISSING, dataclass, fields
 from flowos.model import (
     Pool,
     Price,

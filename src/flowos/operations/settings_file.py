@@ -5,11 +5,11 @@ Loads nothing that others do not need.
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from os.path import isfile, lexists
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 
+from flowos._dataclasses import replace
 from flowos._user_folders import HomeFolderError, config_folder
 from flowos.model import (
     Settings,

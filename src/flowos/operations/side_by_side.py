@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from flowos._dataclasses import dataclass
 from flowos.model import RUNS_MARGIN, Run, Sample, StoreError, UsageError, Verdict
 from flowos.operations._alike_runs import differences, machine_of
 from flowos.operations._documents import read_document

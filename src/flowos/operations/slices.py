@@ -10,11 +10,11 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from flowos import engine
+from flowos._dataclasses import dataclass, replace
 from flowos.model import (
     Process,
     SliceEvent,

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from hashlib import sha256
 from math import isfinite, log
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.lib.format import header_data_from_array_1_0, write_array_header_1_0
 from numpy.typing import NDArray
 
+from flowos._dataclasses import dataclass, field
 from flowos.engine import now
 from flowos.model import OnProgress, Progress, SolveError
 from flowos.operations._files import replaced

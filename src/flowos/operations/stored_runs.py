@@ -1,7 +1,6 @@
 """`flowos list` and `rm`: the runs in the store, whatever they measured."""
 
-from dataclasses import dataclass
-
+from flowos._dataclasses import dataclass
 from flowos.model import ListedRun
 from flowos.store import Store, file_stamp, open_store
 

@@ -1,9 +1,9 @@
 """Is this normal: the headlines of a run among those of the stored runs that are like it."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 
+from flowos._dataclasses import replace
 from flowos.model import Measurement, NoStoreError, Run, StoreError
 from flowos.operations._alike_runs import differences, machine_of, probes_of
 from flowos.operations.measure import headlines_in

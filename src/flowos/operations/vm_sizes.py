@@ -2,8 +2,8 @@
 
 import difflib
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.drivers.clouds.sizes import vm_sizes
 from flowos.model import Pool, Price, SettingsError, SettingsLayer, VmSize
 

@@ -3,11 +3,11 @@
 import json
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
 from flowos import engine
+from flowos._dataclasses import dataclass
 from flowos.model import (
     SliceRecord,
     SliceRefused,

@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from random import Random
 
+from flowos._dataclasses import dataclass, field, replace
 from flowos.model import Case, Design, Sample
 from flowos.plan._order import drawn
 from flowos.plan._rounds import next_round

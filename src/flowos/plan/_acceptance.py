@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+from flowos._dataclasses import dataclass
 from flowos.model import Baseline, BaselineNumber, Case, Measurement, Unmeasured
 from flowos.plan._repeated import goodness
 from flowos.plan._unpaired import Numbers, RunsOutcome, is_within

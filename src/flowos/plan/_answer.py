@@ -11,10 +11,10 @@ processes stalled that it is not every tenth of them, in 19 of 20 comparisons.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import cache
 from itertools import count
 
+from flowos._dataclasses import dataclass, replace
 from flowos.model import Answer, Verdict
 from flowos.plan._intervals import Interval
 from flowos.plan._tails import Tail

@@ -17,10 +17,10 @@ numbers require. Pettitt's test (1979) of ranks cannot find a change among the l
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from statistics import fmean, median
 
+from flowos._dataclasses import dataclass
 from flowos.model import Case
 from flowos.plan._intervals import student_quantile, student_tail
 from flowos.plan._repeated import (

@@ -1,8 +1,8 @@
 """Of tasks that could do with one thing or another: which of them they may get."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.model import Flow, Needs
 from flowos.plan._placement import tasks_within
 from flowos.plan._schedule import Schedule, Stage

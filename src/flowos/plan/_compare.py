@@ -17,9 +17,9 @@ docs/comparisons.md has the error rates.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from statistics import fmean, median
 
+from flowos._dataclasses import replace
 from flowos.model import Sample, Verdict
 from flowos.plan._answer import Evidence, concluded, exponential
 from flowos.plan._few import DECIDED_BY_FEW, MANY, Noise, beyond_noise, noise_of

@@ -7,9 +7,9 @@ Lists stand inside `tuple()`: for one or two items a generator takes half as lon
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
 
+from flowos._dataclasses import dataclass, field
 from flowos.model import Cond, Constant, Flow, Loop, Needs, Port, Task, has_files
 from flowos.plan._schedule import Schedule, Stage, Step
 

@@ -5,10 +5,10 @@ those of runs that were not interleaved: `side_by_side`, each with the first.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
+from flowos._dataclasses import dataclass
 from flowos.model import Case, Measurement, Verdict
 from flowos.plan._unpaired import Numbers, side_by_side
 

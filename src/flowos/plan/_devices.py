@@ -1,7 +1,8 @@
 """Which of several devices a bitstream goes to: one that has it already needs no seconds."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from flowos._dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

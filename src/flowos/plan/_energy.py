@@ -1,8 +1,8 @@
 """Rates over the power of the processors: what a joule does."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.model import Sample
 
 PER_JOULE = "_per_joule"

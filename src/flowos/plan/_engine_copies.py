@@ -5,11 +5,11 @@ The stages are walked as they will run: an array is where the task that made it 
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from math import prod
 from numbers import Integral
 from typing import Any
 
+from flowos._dataclasses import dataclass, field, replace
 from flowos.model import (
     HOST,
     NATIVE_DTYPES,

@@ -8,10 +8,10 @@ is faster elsewhere stays where its neighbours are if the copies cost more.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
+from flowos._dataclasses import dataclass
 from flowos.model import (
     HOST,
     EnginePlan,

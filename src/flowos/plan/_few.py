@@ -11,9 +11,9 @@ never 'equal'.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median, quantiles
 
+from flowos._dataclasses import dataclass
 from flowos.plan._intervals import Interval
 from flowos.plan._pairs import Pair, Round
 

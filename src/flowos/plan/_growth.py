@@ -1,6 +1,6 @@
 """When a slice that grows with its work holds one node more, and when it gives some back."""
 
-from dataclasses import dataclass
+from flowos._dataclasses import dataclass
 
 MAX_FAILURES = 3
 """In a row: then it stops growing."""

@@ -8,10 +8,11 @@ Source: Hollander, Wolfe, Chicken: Nonparametric Statistical Methods (2014), sec
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import accumulate
 from statistics import fmean, median, stdev
+
+from flowos._dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ machines with three runs each gave three alarms in place of one at an error of 0
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import fmean, median, stdev
 
+from flowos._dataclasses import dataclass
 from flowos.plan._intervals import student_quantile
 
 _OF_MEDIAN = math.pi / 2

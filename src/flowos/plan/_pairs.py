@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean, median, quantiles
 
+from flowos._dataclasses import dataclass
 from flowos.model import Pairs, Sample, lower_is_better
 from flowos.plan._regimes import positive
 from flowos.plan._trust import NoiseThresholds, undisturbed

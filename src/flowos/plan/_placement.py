@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from flowos._dataclasses import dataclass
 from flowos.model import Flow, Needs, Task
 
 if TYPE_CHECKING:

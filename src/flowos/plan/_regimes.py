@@ -7,9 +7,10 @@ to the spread inside the groups. The bounds come from simulation (`benchmarks/aa
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import accumulate
 from statistics import median
+
+from flowos._dataclasses import dataclass
 
 MIN_VALUES = 8
 MIN_SHARE = 0.2

@@ -2,10 +2,9 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from statistics import fmean
 
-from flowos._dataclasses import dataclass
+from flowos._dataclasses import dataclass, replace
 from flowos.model import Case, Measurement, UnjudgedNumber, lower_is_better
 from flowos.plan._compare import MEDIAN_PER_QUARTILES
 from flowos.plan._unpaired import Numbers

@@ -5,8 +5,8 @@ step of its own, which those read. `across` stages an output stays or is copied 
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
+from flowos._dataclasses import dataclass, field, replace
 from flowos.model import NativeCode, PortSpec, Python, Task, any_, on_host, shape_of
 from flowos.plan._schedule import Schedule, Stage, Step
 

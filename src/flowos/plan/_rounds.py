@@ -5,8 +5,8 @@ the middle a case follows itself and finds warm caches and rested storage.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.model import Case, Design, Measurement, Sample, Verdict
 from flowos.plan._compare import compare
 from flowos.plan._order import drawn

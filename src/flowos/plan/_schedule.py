@@ -7,9 +7,9 @@ that no lane runs: it has a schedule for each of its flows.
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import accumulate
 
+from flowos._dataclasses import dataclass
 from flowos.model import Needs, PortSpec, Python, Task
 
 

@@ -15,9 +15,9 @@ same rate, and their limits for few machines are known by simulation only.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from statistics import fmean, median
 
+from flowos._dataclasses import dataclass, replace
 from flowos.model import Case, UnjudgedNumber
 from flowos.plan._intervals import student_quantile, student_tail
 from flowos.plan._repeated import (

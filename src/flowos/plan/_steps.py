@@ -5,10 +5,11 @@ measurement or the overhead of short loops. The curve is therefore read through 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import exp, log
 from statistics import median
+
+from flowos._dataclasses import dataclass
 
 FLAT = 1.15
 """Maximum ratio of a plateau's highest rate to its lowest."""

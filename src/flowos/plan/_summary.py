@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Literal
 
+from flowos._dataclasses import replace
 from flowos.model import Case, Measurement, Sample, Share, Trust, lower_is_better
 from flowos.plan._trust import NOISE_THRESHOLDS, NoiseThresholds, assess_trust, undisturbed
 

@@ -9,11 +9,11 @@ round is symmetric about 0, whatever the noise. This symmetry is tested here.
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from statistics import fmean, median, quantiles
 from typing import TypeVar
 
+from flowos._dataclasses import dataclass
 from flowos.plan._intervals import Interval, student
 from flowos.plan._pairs import Round, RoundId
 

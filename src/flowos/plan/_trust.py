@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import median
 
+from flowos._dataclasses import dataclass, replace
 from flowos.model import MachineState, Trust
 from flowos.plan._regimes import regimes
 

@@ -8,10 +8,10 @@ run (`flowos measure --env`).
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
+from flowos._dataclasses import dataclass
 from flowos.model import Answer, Case, Measurement, Sample, Verdict, lower_is_better
 from flowos.plan._geomean_verdict import GEOMEAN
 from flowos.plan._trust import NOISE_THRESHOLDS, NoiseThresholds, undisturbed

@@ -1,8 +1,8 @@
 """What the advice of all probes comes to, and why there may be none."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.model import Advice, Measurement, Verdict
 
 

@@ -2,10 +2,9 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Literal, Protocol
 
-from flowos._dataclasses import dataclass
+from flowos._dataclasses import dataclass, replace
 from flowos.model import (
     EQUAL_MARGIN,
     Advice,

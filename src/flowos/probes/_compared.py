@@ -6,8 +6,8 @@ and start-up.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.model import Argv, Case, Entered, Sample, Tried, Verdict
 from flowos.plan import NOISE_THRESHOLDS, NoiseThresholds, compare, geomean_verdict
 from flowos.probes import _tables

@@ -5,9 +5,9 @@ SMBIOS: DMTF DSP0134 3.7, section 7.18 (type 17, one structure per memory device
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 
+from flowos._dataclasses import dataclass
 from flowos.model import Memory
 from flowos.probes._facts_tree import Tree, number
 

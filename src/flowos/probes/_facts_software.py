@@ -3,10 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import PurePath
 from typing import Literal, TypeVar
 
+from flowos._dataclasses import replace
 from flowos.model import Argv, Blas, Compiler, CudaDevice, Mpi, MpiName, Tool
 from flowos.probes._facts_tree import word
 

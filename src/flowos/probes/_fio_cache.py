@@ -1,8 +1,8 @@
 """Detects, by comparing storage numbers, that a cache answered and not the device."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.model import Case, Measurement, Trust
 
 MIN_DEVICE_SECONDS = 5e-6

@@ -1,6 +1,6 @@
 """Arithmetic intensity of kernels: operations for each byte that they must move."""
 
-from dataclasses import dataclass
+from flowos._dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.model import (
     EQUAL_MARGIN,
     Argv,

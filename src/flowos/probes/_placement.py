@@ -5,10 +5,10 @@ scatter). Where the standard leaves a choice, as in libgomp and libomp.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
+from flowos._dataclasses import dataclass
 from flowos.model import LogicalCpu, Pairs
 
 Places = Literal["threads", "cores", "sockets"]

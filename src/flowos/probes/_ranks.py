@@ -1,7 +1,6 @@
 """How an installed MPI program is started on all cores of this machine."""
 
-from dataclasses import dataclass
-
+from flowos._dataclasses import dataclass
 from flowos.model import Facts, Mpi, Pairs, Tool
 
 STARTS = {"openmpi": ("openmpi",), "mpich": ("mpich", "intel", "mvapich")}

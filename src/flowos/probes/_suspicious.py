@@ -1,8 +1,8 @@
 """Readings that may be wrong carry a note `suspicious` with the reason."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.model import Reading
 
 SUSPICIOUS = "suspicious"

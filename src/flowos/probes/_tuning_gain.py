@@ -1,8 +1,8 @@
 """The result of a sweep: the best setting, and what each setting gains, all else equal."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
+from flowos._dataclasses import dataclass, replace
 from flowos.model import EQUAL_MARGIN, Case, Sample, Verdict
 from flowos.plan import NOISE_THRESHOLDS, NoiseThresholds, compare
 from flowos.probes._best import case_effects

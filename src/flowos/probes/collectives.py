@@ -5,8 +5,8 @@ After figure 10 of seed 001; times and bandwidths as nccl-tests defines them.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.model import (
     Case,
     Chart,

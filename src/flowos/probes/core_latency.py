@@ -1,9 +1,9 @@
 """Latency from core to core: how long a cache line takes from one to another."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import combinations
 
+from flowos._dataclasses import replace
 from flowos.model import (
     Case,
     Chart,

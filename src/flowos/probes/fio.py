@@ -5,8 +5,8 @@ is one plain fio command on the session's single file, so that it runs with any 
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.model import (
     Case,
     Chart,

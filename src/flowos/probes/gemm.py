@@ -4,9 +4,9 @@ After figures 5 and 6 of seed 001: GEMM over matrix size per instruction set, be
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
+from flowos._dataclasses import dataclass, replace
 from flowos.model import (
     Advice,
     Argv,

@@ -3,8 +3,7 @@
 After figure 4 of seed 001: GEMM over matrix size against clock x multiprocessors x width.
 """
 
-from dataclasses import replace
-
+from flowos._dataclasses import replace
 from flowos.model import (
     Case,
     Chart,

@@ -8,9 +8,9 @@ which is the first of 1, 2, 4 .. all, the processes share its cache, and stat an
 Source: figure 12 of Sato et al., SWoPP 2018 (ABCI); mdtest 4 and IO500 of github.com/hpc/ior.
 """
 
-from dataclasses import replace
 from typing import NamedTuple
 
+from flowos._dataclasses import replace
 from flowos.model import (
     Case,
     Chart,

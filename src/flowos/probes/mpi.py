@@ -13,8 +13,8 @@ osu_allreduce); figures 8 and 9 of seed 001, 5 and 6 of Nagai et al., AXIES 2023
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.model import (
     Case,
     Chart,

@@ -7,8 +7,8 @@ together with ours. x is the same bits in all of them.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from flowos._dataclasses import dataclass
 from flowos.model import (
     Argv,
     Case,

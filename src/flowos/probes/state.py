@@ -3,8 +3,7 @@
 Not a probe: its answers become the `MachineState` of samples.
 """
 
-from dataclasses import dataclass, replace
-
+from flowos._dataclasses import dataclass, replace
 from flowos.model import Facts, MachineState, MeasureError, Outcome, Unmeasured
 from flowos.probes._base import Program, best_compiler, read_answer
 from flowos.probes._build import built_by

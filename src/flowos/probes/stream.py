@@ -5,8 +5,8 @@ Source: McCalpin, STREAM; the sweep is table A of Nagai et al., AXIES 2023 (Azur
 
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 
+from flowos._dataclasses import dataclass, replace
 from flowos.model import (
     Advice,
     Argv,

@@ -9,9 +9,9 @@ the paper on ABCI.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
+from flowos._dataclasses import replace
 from flowos.model import (
     Argv,
     Case,

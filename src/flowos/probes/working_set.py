@@ -1,8 +1,8 @@
 """The memory ceiling: bandwidth over the size of the working set."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from flowos._dataclasses import dataclass
 from flowos.model import (
     Case,
     Chart,

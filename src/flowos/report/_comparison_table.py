@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from textwrap import wrap
 
+from flowos._dataclasses import dataclass
 from flowos.model import Pairs, Verdict, counted
 from flowos.plan import GEOMEAN
 from flowos.report._panels import with_axis

@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain, count
 
+from flowos._dataclasses import dataclass
 from flowos.report._units import digits
 
 _COLUMNS, _MAX_ROWS = 79, 16

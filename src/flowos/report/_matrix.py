@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from flowos._dataclasses import dataclass
 from flowos.model import Measurement
 from flowos.report._panels import Panel, in_order, panels_of
 from flowos.report._report import Report

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 
+from flowos._dataclasses import dataclass, replace
 from flowos.model import Chart, Measurement, Pairs, lower_is_better
 from flowos.report._report import ChartStep, HeadlineNumber, Report, Section
 from flowos.report._units import ONE, Scale, common_scale

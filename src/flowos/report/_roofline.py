@@ -1,8 +1,8 @@
 """Rooflines as panels and rows: kernels below what memory and arithmetic permit."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 
+from flowos._dataclasses import dataclass, replace
 from flowos.model import Case, Chart, Measurement, Roof, Roofline, RooflineKernel, Share
 from flowos.report._panels import MAX_COLOURS, Ceiling, Line, Panel
 from flowos.report._units import common_scale, digits, number, share

@@ -3,8 +3,8 @@
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
+from flowos._dataclasses import dataclass, replace
 from flowos.model import Case, Chart, Measurement, Verdict, lower_is_better, to_json
 from flowos.report._panels import as_number, best_of, headlines_of
 from flowos.report._report import Report, Section

@@ -7,10 +7,10 @@ row holds tasks that do not overlap; a worker has several if its tasks run slice
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any
 
+from flowos._dataclasses import dataclass, replace
 from flowos.model import LoggedTask
 
 Span = tuple[float, float]

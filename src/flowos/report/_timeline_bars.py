@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from flowos._dataclasses import dataclass
 from flowos.report._timeline import PlacedTask, Timeline
 
 MAX_LANES = 400

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from flowos._dataclasses import dataclass
 
 _SYMBOLS = {
     "second": "s",

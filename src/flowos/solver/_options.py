@@ -1,11 +1,11 @@
 """Options of the solver."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import isfinite
 from operator import index
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, get_args
 
+from flowos._dataclasses import dataclass
 from flowos.model import SolveError, brief_repr
 
 if TYPE_CHECKING:

@@ -1,7 +1,6 @@
 """Frozen data that the store has in addition to runs and samples."""
 
-from dataclasses import dataclass
-
+from flowos._dataclasses import dataclass
 from flowos.model import Pairs
 
 

@@ -6,9 +6,9 @@ Its columns cut names off, so that it is asked for XML where it has some that ca
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from flowos._dataclasses import dataclass, replace
 from flowos.drivers._allocators import (
     Complaint,
     ComplaintKind,

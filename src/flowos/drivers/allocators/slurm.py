@@ -6,9 +6,9 @@ can look like any other field. A state that is not known here is kept as it was 
 
 import math
 import re
-from dataclasses import dataclass, replace
 from typing import Literal
 
+from flowos._dataclasses import dataclass, replace
 from flowos.drivers._allocators import (
     Complaint,
     ComplaintKind,

@@ -3,8 +3,8 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
+from flowos._dataclasses import dataclass, replace
 from flowos.drivers._allocators import KeptNode, read_amount
 from flowos.drivers._slurm_values import MAX_NODES, read_gres, read_hosts, read_pairs
 from flowos.model import Argv, Ask, DeviceNumbers, NodeInfo, counted

@@ -7,9 +7,9 @@ as a drained node has none. See docs/cloud.md.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
+from flowos._dataclasses import dataclass
 from flowos.drivers._slurm_values import read_hosts
 from flowos.model import Argv
 

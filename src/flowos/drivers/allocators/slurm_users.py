@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.drivers._allocators import read_amount
 from flowos.drivers._slurm_values import phase_of, read_tres
 from flowos.model import Argv, PoolUser

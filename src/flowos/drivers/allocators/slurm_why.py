@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
+from flowos._dataclasses import dataclass
 from flowos.drivers._allocators import read_amount
 from flowos.drivers._slurm_values import read_seconds
 from flowos.model import Argv, Ask

@@ -6,9 +6,9 @@ the TAP itself is asked: for its whole IDCODE, and after a load for DONE.
 """
 
 import re
-from dataclasses import replace
 from pathlib import PurePath
 
+from flowos._dataclasses import replace
 from flowos.drivers._bitstreams import ECP5_PARTS, REVISION, same_part
 from flowos.drivers._devices import (
     TOO_LATE,

@@ -3,8 +3,8 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from flowos._dataclasses import dataclass
 from flowos.drivers.hdl.module_face import ModulePorts
 from flowos.drivers.hdl.sources import named_in, no_top, with_paths
 from flowos.drivers.hdl.tops import BOARD

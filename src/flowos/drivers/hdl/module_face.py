@@ -1,9 +1,9 @@
 """What a module looks like from outside, and whether it has the streams of a task."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
+from flowos._dataclasses import dataclass
 from flowos.model import HdlDesign, HdlStream, NoRetry, alternatives
 
 __flowos_frames__ = True

@@ -7,8 +7,8 @@ of the call, as the tail of a call that was cut short may still come.
 """
 
 import struct
-from dataclasses import dataclass
 
+from flowos._dataclasses import dataclass
 from flowos.drivers.hdl.uart_talk import design_number
 from flowos.model import DeviceError, HdlDesign
 

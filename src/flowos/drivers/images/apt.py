@@ -5,8 +5,8 @@ Formats: sources.list(5), one-line style and deb822 style; apt.conf(5).
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from flowos._dataclasses import dataclass
 from flowos.model import Argv
 
 _ONE_LINE = re.compile(r"deb\s+(?:\[(?P<options>[^\]]*)\]\s*)?(?P<uri>\S+)\s+(?P<rest>.+)")

@@ -3,10 +3,10 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
+from flowos._dataclasses import dataclass
 from flowos.drivers.images.own_config import read_json
 from flowos.model import ImageConfig
 

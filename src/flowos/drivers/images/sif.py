@@ -5,7 +5,8 @@ of descriptors of 585 bytes each, then the data; little-endian, packed.
 """
 
 import struct
-from dataclasses import dataclass
+
+from flowos._dataclasses import dataclass
 
 MAGIC = b"SIF_MAGIC\0"
 MAGIC_OFFSET = 32

@@ -1,9 +1,9 @@
 """skopeo: fetches an image from a registry, with manifest and blobs unchanged."""
 
 import re
-from dataclasses import dataclass
 from pathlib import PurePath
 
+from flowos._dataclasses import dataclass
 from flowos.model import Argv
 
 PACKAGE = "skopeo"

@@ -6,10 +6,10 @@ write anywhere. Rules of layers: OCI image specification, layer.md ("Applying Ch
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Literal
 
+from flowos._dataclasses import dataclass, field
 from flowos.drivers.images import CONFIG
 
 _HIDDEN = ".wh."

@@ -1,8 +1,8 @@
 """Hydra's mpiexec, as in MPICH, MVAPICH and Intel MPI."""
 
-from dataclasses import dataclass
 from pathlib import PurePath
 
+from flowos._dataclasses import dataclass
 from flowos.drivers._base import ALLOCATION, ONE_RANK, REFUSES_OPEN_MPI, MpiFamily
 from flowos.model import Argv, Launch, Pairs
 

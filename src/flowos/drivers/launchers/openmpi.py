@@ -1,8 +1,8 @@
 """Open MPI's mpirun (4.0 and later)."""
 
-from dataclasses import dataclass
 from pathlib import PurePath
 
+from flowos._dataclasses import dataclass
 from flowos.drivers._base import ALLOCATION, ONE_RANK, REFUSES_MPICH, MpiFamily
 from flowos.model import Argv, Launch, Pairs
 

@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from flowos._dataclasses import replace
 from flowos.drivers.hdl.boards import PACKAGES, check_board, check_one_each
 from flowos.drivers.hdl.verilator import PACKAGE
 from flowos.engine._ask import which

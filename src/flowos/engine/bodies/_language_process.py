@@ -4,10 +4,10 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
+from flowos._dataclasses import dataclass, replace
 from flowos.drivers import runtime_named
 from flowos.engine._ask import which
 from flowos.engine.bodies._held_programs import takers

@@ -1,9 +1,9 @@
 """A module of Verilog on a board, behind a serial line or the FIFO of an FT232H."""
 
 import time
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from flowos._dataclasses import dataclass
 from flowos.drivers.hdl.boards import BOARDS
 from flowos.drivers.hdl.uart_talk import UartTalk
 from flowos.engine.bodies._beats import pack, unpack

@@ -3,9 +3,9 @@
 import mmap
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from flowos._dataclasses import dataclass
 from flowos.drivers.hdl.xdma_talk import BLOCK, XdmaCall
 from flowos.engine.bodies._beats import pack, unpack
 from flowos.engine.bodies._masks import refuse_masked

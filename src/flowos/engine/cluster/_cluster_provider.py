@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
+from flowos._dataclasses import replace
 from flowos.engine._leases import Leases, new_slice_id
 from flowos.engine._node import Node
 from flowos.engine._provider import NEVER, CancelToken, Held, HoldEvent, OnHoldEvent, ignore

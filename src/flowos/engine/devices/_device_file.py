@@ -12,9 +12,9 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
+from flowos._dataclasses import replace
 from flowos.model import DeviceError, DeviceOwner, DeviceRecord, NodeDevice, from_plain, to_plain
 
 _FOLDERS = (Path("/run/lock"), Path("/tmp"))

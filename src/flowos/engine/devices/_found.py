@@ -1,8 +1,8 @@
 """Which devices this machine has, and their state."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.drivers import DeviceFacts, ToolStep, device_driver_named
 from flowos.engine.devices._device_file import DeviceFile
 from flowos.engine.devices._held_device import HeldDevice

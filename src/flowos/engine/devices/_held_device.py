@@ -2,9 +2,9 @@
 
 import time
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
+from flowos._dataclasses import replace
 from flowos.drivers import DeviceDriver, DeviceWork, device_driver_named
 from flowos.engine.devices._device_file import DeviceFile
 from flowos.engine.devices._steps import do

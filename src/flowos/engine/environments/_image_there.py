@@ -6,9 +6,9 @@ SCRATCH/flowos-UID/images/DIGEST   a copy on the node's own storage, made once
 
 import hashlib
 import os
-from dataclasses import replace
 from pathlib import Path
 
+from flowos._dataclasses import replace
 from flowos.engine.environments._images import image_at
 from flowos.engine.launch._private_dirs import locked, own_folder
 from flowos.model import EnvironmentRefused, Image

@@ -11,9 +11,9 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
+from flowos._dataclasses import replace
 from flowos._user_folders import cache_folder
 from flowos.engine._node import Node
 from flowos.engine.flow._bound import device_variables, is_bound, with_attempt, with_threads

@@ -3,11 +3,11 @@
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
+from flowos._dataclasses import dataclass, replace
 from flowos.drivers import bind_for_us, path_inside, path_outside
 from flowos.engine._node import Node
 from flowos.engine.flow._failures import reworded

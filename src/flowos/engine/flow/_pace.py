@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from operator import length_hint
 from time import perf_counter
 
+from flowos._dataclasses import dataclass
 from flowos.engine.flow._lanes import BATCH_SECONDS
 
 _MAX_ITEMS = 1024

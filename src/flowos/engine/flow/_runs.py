@@ -3,10 +3,10 @@
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal
 
+from flowos._dataclasses import dataclass
 from flowos.engine.flow._kernel import StopFlag
 from flowos.engine.flow._lanes import Lane, PythonLane, RowTimes, Values
 from flowos.model import FlowosError, RunResult

@@ -7,8 +7,8 @@ and nothing else waits while it holds cores.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.engine._ledger import granted, lacking_devices
 from flowos.engine._node import Node
 from flowos.engine.launch._end_reasons import step_words

@@ -1,9 +1,9 @@
 """Lanes that run stages in the threads that call them."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from time import perf_counter, thread_time
 
+from flowos._dataclasses import replace
 from flowos.engine.flow._kernel import CompiledStage, MarkedOperations, StopFlag
 from flowos.engine.flow._lanes import BATCH_SECONDS, RowTimes
 from flowos.model import DeviceNumbers

@@ -1,8 +1,8 @@
 """Files that are written into a flow: absolute paths of what exists, before anything runs."""
 
-from dataclasses import replace
 from typing import Any
 
+from flowos._dataclasses import replace
 from flowos.engine.flow._files import present
 from flowos.model import File, ValueRefused
 from flowos.plan import Schedule, Stage

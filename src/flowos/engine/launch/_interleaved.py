@@ -10,8 +10,8 @@ import select
 import socket
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.engine.launch._prepared import PreparedLaunch
 from flowos.engine.launch._running import RunningProcess
 from flowos.model import LaunchFailed, Outcome

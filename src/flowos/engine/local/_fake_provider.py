@@ -6,8 +6,8 @@ others are freed.
 
 import threading
 from collections.abc import Collection
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.drivers._slurm_values import read_gres
 from flowos.engine._leases import Leases
 from flowos.engine._ledger import Resources

@@ -5,11 +5,11 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from flowos._dataclasses import replace
 from flowos.engine.flow._bound import is_bound, with_threads
 from flowos.engine.flow._inside import Surroundings, TaskFiles
 from flowos.engine.flow._kept import kept_slots

@@ -24,10 +24,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from flowos._dataclasses import replace
 from flowos.engine.results._file_digest import copy_file, file_digest
 from flowos.engine.results._key_parts import keep_only_parts
 from flowos.engine.results._record import (

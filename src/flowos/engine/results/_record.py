@@ -3,7 +3,8 @@
 import struct
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from flowos._dataclasses import dataclass
 
 MARK = b"\xf5foR"
 """Of a record of this version: another one has another."""

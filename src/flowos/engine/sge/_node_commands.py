@@ -8,10 +8,10 @@ import os
 import queue
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from flowos._dataclasses import dataclass
 from flowos.engine.launch._watch import the_watch
 from flowos.model import Argv
 

@@ -1,8 +1,8 @@
 """A node of a Grid Engine job: what is started there is a child of its keeper."""
 
-from dataclasses import replace
 from typing import TypeGuard, Unpack
 
+from flowos._dataclasses import replace
 from flowos.drivers import Launcher, launcher_named, runtime_named
 from flowos.drivers._allocators import KeptNode
 from flowos.drivers.launchers.direct import Direct

@@ -1,9 +1,9 @@
 """The pool that is a queue of the Grid Engine cluster of this login node."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
+from flowos._dataclasses import replace
 from flowos.drivers._allocators import lacking, no_such
 from flowos.drivers.allocators.sge import (
     nodes_words,

@@ -1,9 +1,9 @@
 """Slurm's commands are asked, and what they answer is read; what they complain of is one line."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
+from flowos._dataclasses import replace
 from flowos.drivers._allocators import Complaint
 from flowos.drivers.allocators.slurm import (
     is_up,

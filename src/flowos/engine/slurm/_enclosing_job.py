@@ -8,10 +8,10 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from flowos._dataclasses import replace
 from flowos.drivers._allocators import Job
 from flowos.drivers.allocators.slurm import (
     cancel_words,

@@ -13,10 +13,10 @@ import signal
 import sys
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from flowos._dataclasses import dataclass
 from flowos.drivers._allocators import KeptNode
 from flowos.engine._requests import RequestListener
 from flowos.engine.launch._session import LaunchSession

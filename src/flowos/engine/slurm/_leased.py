@@ -8,9 +8,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
+from flowos._dataclasses import replace
 from flowos.drivers._allocators import KeptNode
 from flowos.drivers.allocators.slurm import cancel_words
 from flowos.engine._requests import request

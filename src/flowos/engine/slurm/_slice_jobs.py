@@ -2,9 +2,9 @@
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal
 
+from flowos._dataclasses import replace
 from flowos.drivers._allocators import Job
 from flowos.drivers.allocators.slurm import cancel_words, job_names, jobs_words, read_jobs
 from flowos.drivers.allocators.slurm_accounts import (

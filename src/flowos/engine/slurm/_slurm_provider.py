@@ -1,10 +1,10 @@
 """The pool that is a partition of the Slurm cluster of this login node."""
 
 import math
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from flowos._dataclasses import replace
 from flowos.drivers.allocators.slurm import (
     SlurmPartition,
     nodes_words,

@@ -4,10 +4,10 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from signal import SIGTERM
 
+from flowos._dataclasses import dataclass, replace
 from flowos.engine.flow._bound import with_threads
 from flowos.engine.flow._inside import Surroundings
 from flowos.engine.launch._end_reasons import how_ended

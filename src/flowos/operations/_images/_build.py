@@ -6,9 +6,9 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+from flowos._dataclasses import dataclass, replace
 from flowos._user_folders import expanded
 from flowos.drivers.images import apptainer, apt, buildah, charliecloud, dockerfile, mmdebstrap
 from flowos.engine import here

@@ -8,10 +8,10 @@ import os
 import tempfile
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from flowos._dataclasses import dataclass
 from flowos.operations._images._scratch import check_room
 from flowos.operations._images._tools import call, need
 from flowos.operations._images._tree import Window

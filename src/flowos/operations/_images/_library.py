@@ -11,9 +11,9 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from flowos._dataclasses import dataclass
 from flowos.drivers.images import squashfs
 from flowos.drivers.images.tree import Folder, total_bytes
 from flowos.engine import here

@@ -4,10 +4,10 @@ import json
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flowos._dataclasses import dataclass
 from flowos.drivers.images import CONFIG, squashfs
 from flowos.drivers.images.own_config import read_own_config
 from flowos.drivers.images.tree import File, Folder, complete, found

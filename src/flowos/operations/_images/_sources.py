@@ -5,11 +5,11 @@ import struct
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from posixpath import normpath
 
+from flowos._dataclasses import dataclass, replace
 from flowos.drivers.images import oci, sif, singularity, skopeo, squashfs
 from flowos.drivers.images.tree import Content, File, Folder, TreeEntry, found, merged, one_layer
 from flowos.engine import here

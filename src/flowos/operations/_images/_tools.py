@@ -5,9 +5,9 @@ import re
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 
+from flowos._dataclasses import dataclass
 from flowos.engine import Capture, here
 from flowos.model import (
     BARE,

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from flowos import engine
+from flowos._dataclasses import dataclass, field
 from flowos.engine import Node
 from flowos.model import OnProgress, Progress, SliceRefused, UsageError
 

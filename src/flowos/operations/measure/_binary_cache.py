@@ -3,11 +3,11 @@
 import shutil
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path, PurePath
 from threading import Lock
 
+from flowos._dataclasses import replace
 from flowos.engine import Event, OnStage, processor_lines
 from flowos.model import FlowosError, OnProgress, Progress
 from flowos.operations._slice import slice_

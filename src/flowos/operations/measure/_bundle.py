@@ -12,9 +12,9 @@ not be enough: a BLAS is opened at run time.
 import re
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from flowos._dataclasses import dataclass
 from flowos.engine import Node
 from flowos.model import Argv, MeasureError, Outcome
 from flowos.operations._on_node import outcome_of

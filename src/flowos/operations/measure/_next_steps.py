@@ -1,8 +1,8 @@
 """How many rounds would decide an 'inconclusive' verdict, and the command to run them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.model import Design, Run, Unmeasured, Verdict
 from flowos.operations.measure._cases import offered
 from flowos.operations.measure._own_command import own_command

@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from flowos import engine
+from flowos._dataclasses import dataclass, replace
 from flowos.engine import now
 from flowos.model import (
     EQUAL_MARGIN,

@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import groupby
 
+from flowos._dataclasses import dataclass, field, replace
 from flowos.model import Case, Design, Sample
 from flowos.operations.measure._plan import Comparison, ComparisonCase
 from flowos.probes import Probe

@@ -1,10 +1,10 @@
 """Takes samples one by one, with the machine's state around each, and keeps each at once."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flowos import engine
+from flowos._dataclasses import dataclass, replace
 from flowos.engine import Node
 from flowos.model import (
     Cancelled,

@@ -16,11 +16,11 @@ Ctrl-C: samples are kept, and the run so far is returned; raises KeyboardInterru
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import PurePath
 
 from flowos import engine
+from flowos._dataclasses import dataclass, field, replace
 from flowos.engine import LaunchGroup, Node
 from flowos.model import (
     BARE,

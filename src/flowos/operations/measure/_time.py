@@ -12,8 +12,8 @@ alternate, so that each comparison spans the whole time: see `_session`.
 import math
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.model import Design, Effort, Unmeasured
 
 ONE = {"quick": 52.0, "normal": 165.0, "full": 3600.0}

@@ -1,8 +1,8 @@
 """Runs the trials of probes in each environment, before any case is chosen."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.model import Facts, FlowosError, Tried
 from flowos.operations.measure._binary_cache import BinaryCache
 from flowos.operations.measure._environments import PreparedEnvironment

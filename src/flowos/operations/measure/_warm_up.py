@@ -1,9 +1,9 @@
 """Runs each case once before its first sample: it works, and how long it takes is known then."""
 
 from collections.abc import Iterator, MutableMapping
-from dataclasses import replace
 from statistics import fmean
 
+from flowos._dataclasses import replace
 from flowos.engine import now
 from flowos.model import Case, FlowosError, MeasureError, Progress, Unmeasured
 from flowos.operations.measure._plan import Comparison, ComparisonCase, MeasurementPlan

@@ -1,7 +1,6 @@
 """Nagai et al., AXIES 2023: virtual machines of Azure under compilers, MPIs and a solver."""
 
-from dataclasses import replace
-
+from flowos._dataclasses import replace
 from flowos.model import FigurePart, PaperFigure, PaperSuite
 
 _STREAM = FigurePart(probe="stream", metrics=("triad",))

@@ -1,8 +1,8 @@
 """Draws a panel as lines over a numeric axis, with ceilings, spread, and steps such as caches."""
 
-from dataclasses import dataclass
 from itertools import pairwise
 
+from flowos._dataclasses import dataclass
 from flowos.model import Measurement
 from flowos.report import _units
 from flowos.report._panels import Ceiling, Line, Panel, as_number

@@ -1,9 +1,9 @@
 """The head element of every page, and what stands around pages that are served."""
 
 from base64 import b64encode
-from dataclasses import dataclass
 from hashlib import sha256
 
+from flowos._dataclasses import dataclass
 from flowos.report.page._markup import Markup, tag
 from flowos.report.page._style import CSS, DARK, LIGHT
 

@@ -1,8 +1,8 @@
 """The page: the machine, its performance, trust, and every number."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from flowos._dataclasses import dataclass
 from flowos.model import Chart, Missing, Roofline, counted
 from flowos.report import _units
 from flowos.report._comparison_table import grouped, summary

@@ -1,8 +1,8 @@
 """The page of several runs: headlines and charts with a series for each run."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.model import Case, Chart
 from flowos.report._report import Report, Section
 from flowos.report._side_by_side import (

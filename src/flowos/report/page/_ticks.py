@@ -1,7 +1,8 @@
 """Axes: positions of values, and choice of ticks."""
 
 import math
-from dataclasses import dataclass
+
+from flowos._dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

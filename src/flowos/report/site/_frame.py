@@ -1,8 +1,8 @@
 """What live pages have in common: the way between them, and the script that keeps them new."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.report.page._head import Frame, document
 from flowos.report.page._markup import Markup, join, tag
 

@@ -1,8 +1,8 @@
 """The first page: what runs now, what waits and why, and what ran last."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from flowos._dataclasses import dataclass
 from flowos.model import ListedRun, Process, SliceRecord, counted
 from flowos.report.page._markup import Markup, join, tag
 from flowos.report.site._frame import notes, section, site_page

@@ -1,8 +1,8 @@
 """A program: its slices, what ran on them, and the timeline of its tasks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from flowos._dataclasses import dataclass
 from flowos.model import Process, SliceLog, SliceRecord, SliceUse
 from flowos.report._units import size
 from flowos.report.page._marks import seconds_of

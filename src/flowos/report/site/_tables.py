@@ -2,10 +2,10 @@
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, TypeVar
 
+from flowos._dataclasses import dataclass
 from flowos.model import Process
 from flowos.report.page._marks import seconds_of
 from flowos.report.page._markup import Markup, join, tag
