@@ -21,6 +21,7 @@ from flowos.model import Ask, FlowosError, Pool
 
 _MAX_SECONDS = 240.0
 OWN = Path(tempfile.mkdtemp(prefix="own-", dir="/tmp"))
+TIME = (1_700_000_000, 1_700_000_000)
 
 
 @fo.task
@@ -28,6 +29,15 @@ def reads(path: fo.File, own: str) -> str:
     """Where it lies under its own name, what is in it, and whether it may be written."""
     place = "there" if str(path) == own else "copy"
     return f"{place} {path.name} {path.read_text()} {os.access(path, os.W_OK)}"
+
+
+@fo.task
+def plants(path: str, text: str) -> str:
+    """A file of this node alone, which no result names."""
+    Path(path).parent.mkdir(exist_ok=True)
+    Path(path).write_text(text)
+    os.utime(path, TIME)
+    return text
 
 
 @fo.task
@@ -133,6 +143,18 @@ def takes(s: HeldSlice, shared: Path) -> None:
     say("same", *s.run(fo.flow_output(same(file)), given))
 
 
+def twins(s: HeldSlice) -> None:
+    """Of equal size and time, as two copies that a tool has made; their contents may differ."""
+    file = fo.flow_input("file", fo.File)
+    own, text = fo.flow_input("own", fo.str_), fo.flow_input("text", fo.str_)
+    plant, read = fo.flow_output(plants(own, text)), fo.flow_output(reads(file, own))
+    for name, content in (("twin.txt", "else"), ("like.txt", "ours")):
+        twin = made(name, "ours")
+        os.utime(twin, TIME)
+        s.run(plant, str(twin), content)
+        say("twin", *s.run(read, twin, str(twin)))
+
+
 def gives(s: HeldSlice) -> None:
     path, text = fo.flow_input("path", fo.str_), fo.flow_input("text", fo.str_)
     written = writes(path, text)
@@ -220,6 +242,7 @@ def main(keys: str, program: str = "") -> None:
                 on_ray(s, Path(pool.shared))
             else:
                 takes(s, Path(pool.shared))
+                twins(s)
                 gives(s)
                 parts(s)
                 if program:

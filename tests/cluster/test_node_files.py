@@ -21,6 +21,8 @@ SAID = [
     "folder a=1 b=2",
     f"map {' '.join(f'copy item{i} item {i} False' for i in range(6))}",
     "same OWN/given.txt",
+    "twin copy twin.txt ours False",
+    "twin there like.txt ours True",
     "output OWN/new/out.txt first",
     "output OWN/new/out.txt second",
     "both both",
@@ -63,12 +65,12 @@ def test_files_reach_nodes_of_slurm_that_do_not_see_them_and_come_back(
 ) -> None:
     shutil.copy(programs_in(tmp_path) / "openmpi", machines.folder / "content")
     lines = said(machines, {"kind": "slurm"}, str(machines.shared / "openmpi"))
-    assert lines == [*SAID, RANKS, NOTE.format(11)]
+    assert lines == [*SAID, RANKS, NOTE.format(12)]
 
 
 def test_files_reach_nodes_of_grid_engine_that_do_not_see_them_and_come_back(grid: Grid) -> None:
     keys = {"kind": "sge", "queue": "main.q", "pe": "nodes"}
-    assert said(grid, keys) == [*SAID, NOTE.format(10)]
+    assert said(grid, keys) == [*SAID, NOTE.format(11)]
 
 
 def test_files_reach_tasks_of_ray_on_nodes_that_do_not_see_them_and_come_back(

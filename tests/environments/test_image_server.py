@@ -181,6 +181,27 @@ def test_the_agent_of_a_node_mounts_the_image_anew(images: Images, tmp_path: Pat
             assert len(fuse_servers() - before) == 1
 
 
+def test_what_ran_in_the_image_of_a_node_names_it_where_the_image_was_gone_meanwhile(
+    images: Images, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, node, file = fuse_servers(), elsewhere(tmp_path), tmp_path / "x"
+    monkeypatch.setattr(here()._session.folders, "lost_image", node.lost_image)
+    monkeypatch.setattr(here()._session.folders, "elsewhere", True)
+    with node.ready(bwrap(images.squashfs)) as ready:
+        script = 'echo x > "$0"; while /bin/true; do :; done; exit 3'
+        words = ("/bin/sh", "-c", script, str(file))
+        running = here().start(Launch(argv=words, env=ready.env, variables=INSIDE))
+        assert comes(file.exists)
+        killed(before)
+        end = running.wait(PATIENCE_SECONDS).end
+        assert isinstance(end, RuntimeFailed), running.wait()
+        assert f"image on node {here().name}, has ended, and so '/bin/sh' lost" in end.reason
+        assert "\n" not in end.reason
+        assert comes(lambda: here().run(true(ready.env)).ok)
+        failed = Launch(argv=("/bin/false",), env=ready.env, variables=INSIDE)
+        assert comes(lambda: here().run(failed).end == Exited(1)), "the image is shown again"
+
+
 def test_ranks_on_a_node_join_a_container_of_the_image_that_is_mounted_anew(
     images: Images, tmp_path: Path
 ) -> None:

@@ -208,7 +208,11 @@ def _check_log(file: str | None) -> None:
     if file is not None:
         from flowos.operations.task_log import log_complaint
 
-        if complaint := log_complaint(file):
+        try:
+            complaint = log_complaint(file)
+        except OSError as error:  # its name is too long, or a folder of it is closed to us
+            complaint = str(error.strerror)
+        if complaint:
             raise UsageError(f"--log {file}: {complaint}")
 
 

@@ -32,7 +32,7 @@ _PARTS = {
     "_extents": "Extents AxisRef PortIncompatible bind_extents",
     "_facts": (
         "Blas Cache Compiler CudaDevice Facts FileSystemFacts LogicalCpu Memory Missing Mpi "
-        "NumaNode Tool Tried"
+        "NumaNode RdmaPort Tool Tried"
     ),
     "_fake_script": "FakeStep read_script",
     "_file_parts": "has_files with_files",
@@ -201,6 +201,7 @@ if TYPE_CHECKING:
         Missing as Missing,
         Mpi as Mpi,
         NumaNode as NumaNode,
+        RdmaPort as RdmaPort,
         FileSystemFacts as FileSystemFacts,
         Tool as Tool,
         Tried as Tried,

@@ -113,6 +113,26 @@ class CudaDevice:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RdmaPort:
+    """A port of an RDMA device. link_layer: InfiniBand, or Ethernet (RoCE, iWARP).
+
+    number: from 1 on. state: the kernel's word, such as ACTIVE. speed: such as 4X QDR.
+    bytes_per_second: of data, without what the line code adds; 0 if it is not known.
+    """
+
+    device: str
+    number: int
+    link_layer: str = ""
+    state: str = ""
+    speed: str = ""
+    bytes_per_second: float = 0.0
+
+    @property
+    def is_active(self) -> bool:
+        return self.state == "ACTIVE"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Memory:
     """Nominal figures of the memory, from DMI if it is readable, or from the user."""
 
@@ -169,6 +189,7 @@ class Facts:
     hypervisor: str = ""
     gpus: tuple[str, ...] = ()
     cuda: tuple[CudaDevice, ...] = ()
+    rdma: tuple[RdmaPort, ...] = ()
     compilers: tuple[Compiler, ...] = ()
     mpis: tuple[Mpi, ...] = ()
     blas: tuple[Blas, ...] = ()

@@ -2,9 +2,9 @@
 
 import math
 import re
-from dataclasses import dataclass, field, fields
 from typing import Any, Literal, cast, get_args
 
+from flowos._dataclasses import dataclass, field, fields
 from flowos.model._fake_script import read_script
 from flowos.model._launch import Counts, GivenCounts, Pairs, device_counts
 from flowos.model._names import counted
@@ -25,6 +25,8 @@ _CURRENCY = re.compile("[A-Z]{3}")
 _FOLDERS = ("shared", "scratch")
 _ONE_GRES = r"[A-Za-z_][\w-]*(?::[A-Za-z_][\w.-]*)?(?::[1-9]\d*)?"
 _GRES = re.compile(f"{_ONE_GRES}(?:,{_ONE_GRES})*")
+_NO_GRES = ("none", "(null)")
+"""What Slurm takes and prints where there are no generic resources."""
 
 
 def _is_time(seconds: object) -> bool:
@@ -186,6 +188,8 @@ class Pool:
         for line in self.script:
             self._check_script(line)
         self._check_size()
+        if self.kind in _OF_KINDS["gres"] and self.gres.lower() in _NO_GRES:
+            object.__setattr__(self, "gres", "")
         for name, kinds in _OF_KINDS.items():
             self._check_of_kinds(name, getattr(self, name), kinds)
         for name in _FOLDERS:

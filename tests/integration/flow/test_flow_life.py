@@ -40,6 +40,8 @@ def test_a_freed_slice_says_so_and_freeing_twice_is_once(way: Way) -> None:
         s.run(1)
     with pytest.raises(fo.SliceFreed, match="the slice was freed: make another"):
         next(s.map([1]))
+    with pytest.raises(fo.SliceFreed, match="the slice was freed: make another"):
+        s.plan(1)
     assert "freed" in repr(s)
 
 

@@ -213,6 +213,8 @@ def test_a_run_of_a_flow_file_is_logged_and_shown(
         ("no/log", "there is no folder no"),
         ("closed/log", "no file can be made in closed"),
         ("kept", "it may not be written"),
+        ("x" * 300, "File name too long"),
+        (f"{'x' * 300}/log", "File name too long"),
         ("adds.py", "it is there, and no log of tasks: name another file"),
     ],
 )

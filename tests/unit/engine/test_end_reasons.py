@@ -1,8 +1,14 @@
 """When a process has ended: from what the kernel says of it."""
 
+import math
+from pathlib import PurePath
+
 import pytest
 
-from flowos.engine.launch._end_reasons import runs
+from flowos.engine.environments._elsewhere import _Said
+from flowos.engine.launch._capture import Capture
+from flowos.engine.launch._end_reasons import may_lack_root, runs, without_root
+from flowos.model import Environment, Exited, Image, Killed, Launch, RuntimeFailed
 
 STAT = b"71 (a ) b) %s 1 71 71 0 -1 %d 100 0 0 0 1 2 0 0 20 0 1 0 99 0 0"
 
@@ -22,3 +28,51 @@ def test_a_process_that_the_kernel_is_ending_runs_no_more(
     state: bytes, flags: int, expected: bool
 ) -> None:
     assert runs(STAT % (state, flags)) is expected
+
+
+IMAGE = Image(form="folder", digest="", source=PurePath("/a"))
+IN_IMAGE = Launch(argv=("sh", "-c", "x"), env=Environment(image=IMAGE, runtime="bwrap"))
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "expected"),
+    [
+        (0, "Bus error", False),
+        (3, "", False),
+        (3, "no such file", False),
+        (3, "cat: /etc/x: Transport endpoint is not connected", True),
+        (3, "sh: true: Socket not connected", True),
+        (3, "Bus error (core dumped)", True),
+        (-7, "", True),
+        (135, "", True),
+    ],
+)
+def test_which_ends_may_be_those_of_a_command_without_its_image(
+    code: int, said: str, expected: bool
+) -> None:
+    stderr = Capture(1 << 10)
+    stderr.add(said.encode())
+    assert may_lack_root(IN_IMAGE, code, stderr) is expected
+    assert not may_lack_root(Launch(argv=("sh",)), code, stderr), "it has no image"
+
+
+def test_a_lost_image_names_its_node_unless_all_went_well() -> None:
+    assert without_root(IN_IMAGE, Exited(code=0), "n1") == Exited(code=0)
+    end = without_root(IN_IMAGE, Killed(signal=7), "n1")
+    assert isinstance(end, RuntimeFailed)
+    assert end.reason == (
+        f"{IN_IMAGE.env.label}: squashfuse, which showed the image on node n1, has ended, and so "
+        "'sh' lost its root; start it again (dmesg there shows whether memory ran out)"
+    )
+    assert "on node" not in str(without_root(IN_IMAGE, Exited(code=1)))
+
+
+def test_an_image_is_away_from_its_end_until_it_is_shown_again() -> None:
+    said = _Said()
+    said.add('{"stays": true}')
+    assert (said.answer, said.ends, said.away_until) == ('{"stays": true}', 0, 0.0)
+    said.add('{"ended": true}')
+    assert (said.ends, said.away_until) == (1, math.inf)
+    said.add('{"shown": true}')
+    assert said.ends == 1
+    assert 0.0 < said.away_until < math.inf

@@ -87,6 +87,14 @@ def test_a_pool_of_a_cluster_is_what_its_table_says() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", ["slurm", "fake"])
+@pytest.mark.parametrize("none", ["none", "None", "NONE", "(null)", ""])
+def test_generic_resources_may_be_none_as_slurm_has_it(kind: str, none: str) -> None:
+    assert read(f"[pools.a]\nkind = '{kind}'\ngres = '{none}'") == read(
+        f"[pools.a]\nkind = '{kind}'"
+    )
+
+
 def test_a_pool_of_grid_engine_has_a_queue_and_a_parallel_environment() -> None:
     text = """
         [pools.sge]
@@ -197,6 +205,8 @@ def test_the_local_pool_may_be_bounded() -> None:
         ("[pools.a]\nkind = 'sge'\nqueue = 'x'", ":1: pools.a.pe: an sge pool needs one"),
         ("[pools.a]\nkind = 'slurm'\nqos = ' x'", ":3: pools.a.qos: ' x': expected printable"),
         ('[pools.a]\nkind = "slurm"\nqos = "a\\nb"', ":3: pools.a.qos: 'a\\nb': expected print"),
+        ("[pools.a]\ngres = 'none'", ":2: pools.a.gres: only a pool of kind slurm or fake has"),
+        ("[pools.a]\nkind = 'slurm'\ngres = 'none,gpu:'", ":3: pools.a.gres: 'none,gpu:': expec"),
         ("[pools.a]\nkind = 'slurm'\ngres = 'gpu:'", ":3: pools.a.gres: 'gpu:': expected NAME["),
         ("[pools.a]\nkind = 'slurm'\ngres = 'gpu:0'", ":3: pools.a.gres: 'gpu:0': expected NAM"),
         ("[pools.a]\nkind = 'slurm'\nshared = 'x'", ":3: pools.a.shared: 'x': expected an abs"),

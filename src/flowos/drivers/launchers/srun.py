@@ -1,10 +1,10 @@
 """Slurm's srun: ranks on the nodes of a job, as a step of it."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import cast
 
+from flowos._dataclasses import dataclass
 from flowos.drivers._base import (
     ALLOCATION,
     ONE_RANK,
@@ -30,7 +30,7 @@ _INSIDE = {"openmpi": (("PMIX_MCA_gds", "hash"),), "mpich": (), "": ()}
 
 @dataclass(frozen=True, slots=True)
 class Srun:
-    """job: the number of the job. mpi: whose the program is, "openmpi" or "mpich"; "" for one rank.
+    """job: the number of the job. mpi: whose the program is, "openmpi" or "mpich"; "" without one.
 
     nodes: of the job, those on which the ranks are, evenly; all of them by default. shares: one
     rank gets all CPUs of its node, unbound: what it starts is bound by others. binds: Slurm binds

@@ -57,6 +57,7 @@ class ClusterNode:
         elsewhere = Elsewhere(base, len(kept.cpus), starter, on_launch)
         self._session = LaunchSession(elsewhere)
         self._environments = EnvironmentsElsewhere(self, base, job.copies, job.scratch)
+        self.folders.lost_image = self._environments.lost_image
         self.ledger = ResourceLedger(self.resources())
         self.files = NodeFiles(self, job.staged)
         job.add(self)

@@ -17,8 +17,9 @@ from flowos.engine._processor import architecture_and_lines
 from flowos.engine.cluster.files_there import (
     OTHER,
     copy_to,
+    digest_of,
     digests_of,
-    mark_of,
+    look_at,
     path_of_programs,
 )
 from flowos.engine.environments._shared_copies import SharedCopies
@@ -40,10 +41,11 @@ from flowos.plan import compile_flow
 
 _KEPT_BITS = 0o555
 _path, _to = flow_input("path", str_), flow_input("to", str_)
-_looks = task(mark_of, name="look at a file")
+_looks = task(look_at, name="look at a file")
 _copies = task(copy_to, name="copy a file")
 _digests = task(digests_of, name="digest files of a command")
 _machine = task(architecture_and_lines, name="look at the processor")
+_reads = task(digest_of, name="read a file")
 
 
 class StagedFiles:
@@ -117,7 +119,7 @@ class NodeFiles:
 
     def __init__(self, node: Node, staged: StagedFiles) -> None:
         self._node, self._staged = node, staged
-        asked = _looks(_path), _copies(_path, _to), _digests(_path, _to), _machine()
+        asked = _looks(_path), _copies(_path, _to), _digests(_path, _to), _machine(), _reads(_path)
         self._schedule = compile_flow(flow_output(*asked), fuse="none")
         self._lock = threading.Lock()
         self._lanes: ProcessLanes | None = None
@@ -126,10 +128,10 @@ class NodeFiles:
 
     def stage_in(self, path: Path, others: Sequence["NodeFiles"]) -> Path:
         """See `Node.stage_in`. others: of nodes that have to see it under the same name."""
-        mark = mark_of(str(path))
-        if mark in ("", OTHER) or self._staged.is_shared(path):
+        here = look_at(str(path))
+        if here in ("", OTHER) or self._staged.is_shared(path):
             return path
-        blind = next((each for each in (self, *others) if not each._sees(path, mark)), None)
+        blind = next((each for each in (self, *others) if not each._sees(path, here)), None)
         return path if blind is None else self._staged.copy_for(path, blind._node.name)
 
     def stage_out(self, path: Path) -> Path | None:
@@ -141,7 +143,7 @@ class NodeFiles:
         there = self._ask(0, str(path))
         if not there:
             return None
-        if there != mark_of(str(path)):
+        if not self._is_same(path, look_at(str(path)), there):
             self._bring(path)
         return path
 
@@ -165,10 +167,23 @@ class NodeFiles:
         if lanes is not None:
             lanes.close()
 
-    def _sees(self, path: Path, mark: str) -> bool:
-        if (path, mark) not in self._seen:
-            self._seen[path, mark] = self._ask(0, str(path)) == mark
-        return self._seen[path, mark]
+    def _sees(self, path: Path, here: str) -> bool:
+        if (path, here) not in self._seen:
+            self._seen[path, here] = self._is_same(path, here, self._ask(0, str(path)))
+        return self._seen[path, here]
+
+    def _is_same(self, path: Path, here: str, there: str) -> bool:
+        """Whether what the node sees is this. Of a file in another place the content counts: tools
+        that copy and unpack set times, and may give equal ones to files that differ."""
+        mark, is_file, place = here.partition("|")
+        if there == here and (place or not is_file):
+            return True
+        if there.partition("|")[0] != mark:
+            return False
+        try:
+            return file_digest(path).hex() == self._ask(4, str(path))
+        except (NoDigest, OSError):  # it is gone, or may not be read: a copy says why
+            return False
 
     def _bring(self, path: Path) -> None:
         """To its own path here, as if the task had run here. Raises TaskFailed if it cannot be."""

@@ -1,18 +1,30 @@
-"""The folder that this machine and all nodes see: run folders lie in it."""
+"""The folder that this machine and all nodes see: run folders lie in it.
+
+    SHARED/.flowos-UID/HOST-ID-BOOT/SESSION/NUMBER
+
+ID is of the machine, BOOT of its start: the next program on the same machine removes what an
+earlier boot left. Machines may have one name, and no lock of a folder crosses NFS, so names tell.
+"""
 
 import contextlib
+import hashlib
 import os
+import re
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from flowos.drivers._allocators import KeptNode
-from flowos.engine.launch._orphans import boot_id
+from flowos.engine.launch._orphans import boot_id, node_started
 from flowos.engine.launch._private_dirs import in_spite_of_removals
-from flowos.engine.launch._run_folders import RunFolders
+from flowos.engine.launch._run_folders import RunFolders, remove_leftovers
 from flowos.model import LaunchFailed, Pool, SliceRefused
+
+_BOOT = "[0-9a-f]{8}"
+_MACHINE_ID = Path("/etc/machine-id")
 
 
 def base_of(pool: Pool) -> Path:
@@ -21,17 +33,58 @@ def base_of(pool: Pool) -> Path:
     Other machines have their own: whose processes are gone, only this one can tell. The shared
     folder itself is not made: where its name is misspelt, nodes would not see the one made here.
     """
-    name = f"{os.uname().nodename}-{boot_id().decode()[:8]}"
+    name = "-".join(filter(None, (os.uname().nodename, _machine(), boot_id().decode()[:8])))
     where = pool.shared or "(the current one)"
     try:
         parent = Path(pool.shared) if pool.shared else Path.cwd()
         parent.stat()
-        return made(parent / f".flowos-{os.geteuid()}" / name)
+        base = made(parent / f".flowos-{os.geteuid()}" / name)
     except (FileNotFoundError, NotADirectoryError) as error:
         mend = f"make it, or {_name_another(pool)}"
         raise SliceRefused(f"shared folder {where}: {error.strerror}; {mend}") from None
     except OSError as error:
         raise SliceRefused(f"shared folder {where}: {error.strerror}") from None
+    _remove_earlier_boots(base)
+    return base
+
+
+def _machine() -> str:
+    """Of its id, which is to stay on it, a digest; "" where it has none."""
+    try:
+        id = _MACHINE_ID.read_bytes().strip()
+    except OSError:
+        return ""
+    known = re.fullmatch(b"[0-9a-f]{32}", id)
+    return hashlib.sha256(b"flowos " + id).hexdigest()[:8] if known else ""
+
+
+def _remove_earlier_boots(base: Path) -> None:
+    """What processes of this machine have left that ended with an earlier boot of it."""
+    named, _, boot = base.name.rpartition("-")
+    if not _machine() or not re.fullmatch(_BOOT, boot):  # it cannot be known whose they are
+        return
+    with contextlib.suppress(OSError):
+        for other in base.parent.iterdir():
+            is_ours = re.fullmatch(f"{re.escape(named)}-{_BOOT}", other.name)
+            if is_ours and other != base:
+                _remove_earlier_boot(other)
+
+
+def _remove_earlier_boot(base: Path) -> None:
+    with contextlib.suppress(OSError):  # another process removes it at the same time
+        if _is_unchanged_since_boot(base):
+            remove_leftovers(base)
+            base.rmdir()
+
+
+def _is_unchanged_since_boot(base: Path) -> bool:
+    """Whether this is a folder of ours in which no process has begun or ended a launch since.
+
+    One that is changed is of a machine that has our id, as copies of virtual machines may.
+    """
+    seen = [each.lstat() for each in (base, *base.iterdir())]
+    is_ours = stat.S_ISDIR(seen[0].st_mode) and seen[0].st_uid == os.geteuid()
+    return is_ours and max(each.st_mtime for each in seen) < node_started()
 
 
 def check_shared_folder(pool: Pool) -> None:

@@ -12,25 +12,39 @@ from pathlib import Path
 
 OTHER = "other"
 _YOUNG_SECONDS = 2.0
+_SECOND_NS = 10**9
 
 
-def mark_of(path: str) -> str:
-    """A file's size and time of change; of a folder those of all in it. Equal is the same file.
+def look_at(path: str) -> str:
+    """A file's size and time of change, "|", and its place; of a folder the former of all in it.
 
-    "" if it cannot be read; OTHER if it is neither.
+    Its place is its inode and when that was changed, which no program can choose: two machines that
+    see the same one see one file. "" where that is in whole seconds, as images of a file system
+    keep it. "" altogether if it cannot be read; OTHER if it is neither.
     """
     try:
         about = os.stat(path)  # noqa: PTH116 - one call
         if stat.S_ISREG(about.st_mode):
             with open(path, "rb", 0) as file:  # noqa: PTH123 - NFS looks anew when one is opened
-                return _mark(os.fstat(file.fileno()))
+                about = os.fstat(file.fileno())
+            return f"{_mark(about)}|{_place(about)}"
         return _mark_of_folder(Path(path)) if stat.S_ISDIR(about.st_mode) else OTHER
     except OSError:
         return ""
 
 
+def mark_of(path: str) -> str:
+    """The same without its place, which a copy does not have."""
+    return look_at(path).partition("|")[0]
+
+
 def _mark(about: os.stat_result) -> str:
     return f"{about.st_size} {about.st_mtime_ns}"
+
+
+def _place(about: os.stat_result) -> str:
+    is_fine = about.st_ctime_ns % _SECOND_NS
+    return f"{about.st_ino} {about.st_ctime_ns}" if is_fine else ""
 
 
 def _mark_of_folder(folder: Path) -> str:
@@ -76,6 +90,14 @@ def digests_of(words: str, path: str) -> str:
         return " ".join(map(_digest, files_of(words.split("\0"), path)))
     except OSError as error:
         return f"!{error}"
+
+
+def digest_of(path: str) -> str:
+    """Of a file's content; "" if it cannot be read."""
+    try:
+        return _digest(path)
+    except OSError:
+        return ""
 
 
 def _digest(name: str) -> str:

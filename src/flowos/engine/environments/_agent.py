@@ -2,7 +2,7 @@
 
 `main` reads a question from a file of its run folder and answers with one line of JSON. What it
 made ready is there until it is ended; a line more says each time that the server of the image has
-ended, which is then mounted anew.
+ended, and one that the image, mounted anew, is shown again.
 """
 
 import json
@@ -11,10 +11,10 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+from flowos._dataclasses import replace
 from flowos.drivers import RUNTIMES, variables_inside
 from flowos.engine.environments._devices import gpu_devices
 from flowos.engine.environments._image_there import Unseen, image_there
@@ -71,11 +71,15 @@ def _stay(session: LaunchSession) -> NoReturn:
     server = next(iter(session.servers.values()), None)
     while server is None:
         signal.pause()
+    shows = server()
     while True:
         began = time.monotonic()
-        server().wait()
+        shows.wait()
         _say({"ended": True})
         time.sleep(max(0.0, began + _PACE_SECONDS - time.monotonic()))
+        shows = server()
+        if not shows.done:
+            _say({"shown": True})
 
 
 def _ready(held: ExitStack, runtimes: Runtimes, env: Any, copy: str, scratch: str) -> AgentAnswer:

@@ -1,17 +1,18 @@
 """Environments on another node, made ready there by `_agent`, which is one launch on that node."""
 
 import json
+import math
 import shutil
 import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, Unpack
 
 import flowos
+from flowos._dataclasses import dataclass, field, replace
 from flowos.drivers import BOOTING, RUNTIMES, MpiSaid, Runtime, path_inside
 from flowos.engine._ready import Ready
 from flowos.engine.environments import _agent
@@ -58,20 +59,38 @@ class StartsLaunches(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Container:
-    """Which ranks join. enter: what that file says of it. said: of `_Opened`, as it was made."""
+    """Which ranks join. enter: what that file says of it. ends: of `_Said`, as it was made."""
 
     enter: str
     holder: RunningProcess
-    said: int
+    ends: int
+
+
+class _Said:
+    """The lines of an agent. After the answer they tell of what shows the image.
+
+    ends: how often it has ended. away_until: when the image was shown again; infinite until then.
+    """
+
+    def __init__(self) -> None:
+        self.answer = ""
+        self.ends, self.away_until = 0, 0.0
+
+    def add(self, line: str) -> None:
+        if not self.answer:
+            self.answer = line
+        elif "ended" in line:
+            self.ends, self.away_until = self.ends + 1, math.inf
+        else:
+            self.away_until = time.monotonic()
 
 
 @dataclass(slots=True)
 class _Opened:
     """An environment that is ready on the node.
 
-    said: the lines of its agent; after the first, one for each end of what showed the image. users:
-    how many have not closed it: of this node, and of others for their gangs. mpis: by PATH.
-    neighbours: the same on other nodes, by name.
+    said: by its agent. users: how many have not closed it: of this node, and of others for their
+    gangs. mpis: by PATH. neighbours: the same on other nodes, by name.
     """
 
     asked: Environment
@@ -80,7 +99,7 @@ class _Opened:
     notes: tuple[str, ...]
     facts: Facts
     holder: RunningProcess
-    said: list[str]
+    said: _Said
     users: list[int] = field(default_factory=lambda: [0, 0])
     container: _Container | None = None
     mpis: dict[str, tuple[MpiSaid, ...]] = field(default_factory=dict)
@@ -122,6 +141,14 @@ class EnvironmentsElsewhere:
     def entering(self, env: Environment) -> Runtime:
         """What enters a ready environment. Raises LaunchFailed if it is not ready (any more)."""
         return self._of(env).runtime
+
+    def lost_image(self, image: Image | None, since: float) -> str:
+        """See `RunFolders`. A launch that ended badly meanwhile has missed it."""
+        lost = (
+            opened.env.image == image and opened.said.away_until > since
+            for opened in tuple(self._opened.values())
+        )
+        return self._node.name if image is not None and any(lost) else ""
 
     def facts(self) -> Facts:
         return from_plain(Facts, self._asked("facts")["facts"])
@@ -166,12 +193,12 @@ class EnvironmentsElsewhere:
             enter, holder = self._hold(env)
             return enter, (holder,)
         with self._lock:
-            held, said = opened.container, len(opened.said)
-            if held is not None and (held.holder.done or held.said < said):
+            held, ends = opened.container, opened.said.ends
+            if held is not None and (held.holder.done or held.ends < ends):
                 end(held.holder)
                 held = opened.container = None
             if held is None:
-                held = opened.container = _Container(*self._hold(env), said)
+                held = opened.container = _Container(*self._hold(env), ends)
             return held.enter, ()
 
     def _hold(self, env: Environment) -> tuple[str, RunningProcess]:
@@ -245,30 +272,30 @@ class EnvironmentsElsewhere:
         holder.wait()
         return answer
 
-    def _ask(self, what: str, **more: Any) -> tuple[dict[str, Any], RunningProcess, list[str]]:
-        """What the node answers, the process that does, and the lines it says. EnvironmentRefused.
+    def _ask(self, what: str, **more: Any) -> tuple[dict[str, Any], RunningProcess, _Said]:
+        """What the node answers, the process that does, and what it says. EnvironmentRefused.
 
-        Later ones are added as they come.
+        Later lines are added as they come.
         """
-        lines: list[str] = []
+        said = _Said()
         prepared = self._node.prepare(
             Launch(argv=_words(), variables=self._node.variables(BARE)),
-            captures=(LineCapture(MAX_OUTPUT_BYTES, lines.append), Capture(MAX_OUTPUT_BYTES)),
+            captures=(LineCapture(MAX_OUTPUT_BYTES, said.add), Capture(MAX_OUTPUT_BYTES)),
         )
         question = prepared.folder / "question"
         question.write_text(json.dumps({"what": what, "flowos": sizes_here(*_LOADED), **more}))
         words = (*prepared.launch.argv, str(question))
         running = replace(prepared, launch=replace(prepared.launch, argv=words)).start()
         try:
-            while not lines and not running.done:
+            while not said.answer and not running.done:
                 time.sleep(_TICK_SECONDS)
-            answer = json.loads(lines[0]) if lines else {"refused": _why_silent(running)}
+            answer = json.loads(said.answer or "null") or {"refused": _why_silent(running)}
             if refusal := _refusal(answer):
                 raise EnvironmentRefused(f"node {self._node.name}: {refusal}")
         except BaseException:
             end(running)
             raise
-        return answer, running, lines
+        return answer, running, said
 
 
 def _refusal(answer: dict[str, Any]) -> str:

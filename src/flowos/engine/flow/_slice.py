@@ -171,6 +171,7 @@ class Slice(Freed):
         state: chosen
         """
         given = self.flow.bind(values, named)
+        self._refuse_over()
         from flowos.engine.flow._planned_run import planned_run  # loads what others never need
 
         return planned_run(self._executor[0], given, self._planned and self._planned(given))
@@ -305,12 +306,15 @@ class Slice(Freed):
     def _replace(self, ended: Executor) -> None:
         """After a Ctrl-C another executor goes on; after `free` none does."""
         with self._lock:
-            if self._over is _freed:
-                raise SliceFreed("the slice was freed: make another with fo.slice(...)")
-            if self._over is not None:
-                raise self._over()
+            self._refuse_over()
             if self._executor[0] is ended:
                 self._executor[0] = self._new_executor()
+
+    def _refuse_over(self) -> None:
+        if self._over is _freed:
+            raise SliceFreed("the slice was freed: make another with fo.slice(...)")
+        if self._over is not None:
+            raise self._over()
 
     def _finish(
         self, executor: Executor, run: FlowRun | MapBatch

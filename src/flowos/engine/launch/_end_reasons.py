@@ -3,9 +3,12 @@
 from pathlib import Path
 
 from flowos.drivers import Seen
+from flowos.engine.launch._capture import Capture
 from flowos.model import End, Exited, Killed, Launch, Lost, Outcome, RuntimeFailed
 
 _NAMED_STEPS = 3
+_BUS_ERROR = (-7, 128 + 7)
+_WORDS_OF_IT = (b"not connected", b"Bus error")
 _FLAGS, _PF_EXITING = 5, 0x4
 """Of /proc/PID/stat the place of the flags after the state; include/linux/sched.h."""
 
@@ -23,13 +26,27 @@ def explained(launch: Launch, seen: Seen, end: End) -> End:
     return RuntimeFailed(f"{launch.env.label}: {reason.text}{remedy}")
 
 
-def without_root(launch: Launch, end: End) -> End:
-    """Of a launch whose FUSE server had ended: only what ended well had not missed it."""
+def may_lack_root(launch: Launch, code: int, stderr: Capture) -> bool:
+    """Whether a command ends as one does whose FUSE server has ended: by ENOTCONN, or by SIGBUS as
+    its next page is missing. Then it is worth a moment to hear from its node whether that is so.
+    """
+    if launch.env.image is None or code == 0:
+        return False
+    return code in _BUS_ERROR or any(words in stderr.value() for words in _WORDS_OF_IT)
+
+
+def without_root(launch: Launch, end: End, node: str = "") -> End:
+    """Of a launch whose FUSE server had ended: only what ended well had not missed it.
+
+    node: where that was, if it was not here.
+    """
     if end == Exited(0):
         return end
+    on, there = (f" on node {node}", " there") if node else ("", "")
     return RuntimeFailed(
-        f"{launch.env.label}: squashfuse, which showed the image, has ended, and so "
-        f"'{launch.argv[0]}' lost its root; start it again (dmesg shows whether memory ran out)"
+        f"{launch.env.label}: squashfuse, which showed the image{on}, has ended, and so "
+        f"'{launch.argv[0]}' lost its root; start it again (dmesg{there} shows whether memory ran "
+        "out)"
     )
 
 

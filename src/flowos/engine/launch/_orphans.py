@@ -177,7 +177,7 @@ def is_elsewhere(pids: int, file: Path) -> bool:
 
     It is not if that was before the node was started.
     """
-    return pids != pid_namespace() and file.stat().st_mtime > _node_started()
+    return pids != pid_namespace() and file.stat().st_mtime > node_started()
 
 
 def pid_namespace() -> int:
@@ -208,10 +208,10 @@ def is_of_these_processes(file: Path) -> bool:
     kernel gives a namespace's own number to another at once.
     """
     ticks = int(Path("/proc/1/stat").read_bytes().rpartition(b")")[2].split()[19])
-    return file.stat().st_mtime > _node_started() + ticks / os.sysconf("SC_CLK_TCK")
+    return file.stat().st_mtime > node_started() + ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _node_started() -> float:
+def node_started() -> float:
     """In seconds since 1970."""
     return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
 

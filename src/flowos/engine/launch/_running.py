@@ -12,7 +12,7 @@ from subprocess import Popen
 from flowos._dataclasses import replace
 from flowos.drivers import Seen, StoppedBy, classify_end, read_progress, runtime_named
 from flowos.engine.launch._capture import Capture, Spawn
-from flowos.engine.launch._end_reasons import explained, lives, without_root
+from flowos.engine.launch._end_reasons import explained, lives, may_lack_root, without_root
 from flowos.engine.launch._orphans import (
     Answers,
     answers_in,
@@ -69,8 +69,7 @@ class RunningProcess:
         `spawn` is called in the watch's thread, where no Ctrl-C can fall between a process that is
         there and the note that it is ours.
         """
-        self.launch = launch
-        self.folder = folder
+        self.launch, self.folder = launch, folder
         self.folders = folders  # removed with the last reference to them
         self._stdout, self._stderr = captures
         self._open: dict[int, Capture] = {}
@@ -80,10 +79,7 @@ class RunningProcess:
         self._served: set[RunningProcess] = set()
         self._at_end: list[Act] = []
         self._stopped_by: StoppedBy = ""
-        self._lifeline = -1
-        self._pidfd = -1
-        self._alarm = -1
-        self._next_look = -1
+        self._lifeline = self._pidfd = self._alarm = self._next_look = -1
         self._hung = self._lost = False
         self.progress, self.step = (0, 0), ""
         self._hard_at = 0.0
@@ -283,6 +279,9 @@ class RunningProcess:
         by_force = code < 0 or lacking
         wait = said.may_go_on() or (not by_force and self._is_watched())
         wait = wait or (self.folders.elsewhere and lacking and code == 0)
+        hears = self.folders.elsewhere and may_lack_root(self.launch, code, self._stderr)
+        hears = hears and time.monotonic() < until - _LATE_SECONDS
+        wait = wait or (hears and not self.folders.lost_image(self.launch.env.image, self._began))
         if wait and not (self._lost or self.folders.lost) and time.monotonic() < until:
             self._at(_TICK_SECONDS, partial(self._finish_without_ranks, until))
         elif by_force:
@@ -320,8 +319,9 @@ class RunningProcess:
         )
         end, usage = classify_end(self.launch, seen)
         end = explained(self.launch, seen, end)
-        if self._server is not None and not lives(self._server.folder):
-            end = without_root(self.launch, end)
+        node = self.folders.lost_image(self.launch.env.image, self._began)
+        if node or (self._server is not None and not lives(self._server.folder)):
+            end = without_root(self.launch, end, node)
         return Outcome(end=end, stdout=self._stdout.value(), stderr=stderr, usage=usage)
 
     def _settle(self, outcome: Outcome) -> None:

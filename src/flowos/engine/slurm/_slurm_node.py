@@ -1,9 +1,9 @@
 """A node of a Slurm job: what is started there is a step of the job."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Unpack
 
+from flowos._dataclasses import replace
 from flowos.drivers import family_of, incompatibility, runtime_named
 from flowos.drivers._allocators import KeptNode
 from flowos.drivers.allocators.slurm_nodes import SlurmConfig
@@ -41,19 +41,22 @@ class SlurmNode(ClusterNode):
     def prepare(self, launch: Launch, **options: Unpack[LaunchKeywords]) -> PreparedLaunch:
         asked = options.get("launcher", "direct")
         self.check_mpi(launch.env, asked, variables=launch.variables)
-        if launch.ranks > 1 and launch.env.image is None:
+        in_image = launch.env.image is not None
+        if launch.ranks > 1 and not in_image:
             refuse_other_mpi(launch, asked)
+        # one rank enters an image by itself, and its runtime may close what PMI is spoken through
+        is_rank = launch.ranks > 1 or not in_image
         srun = Srun(
             job=self.allocation.job,
-            mpi=_MPI_OF[asked] if launch.ranks > 1 else "",
+            mpi=_MPI_OF[asked] if is_rank else "",
             nodes=launch.nodes or (self.name,),
             oversubscribe=options.get("oversubscribe", False),
             shares=launch.ranks == 1,
             binds=self._config.binds,
-            in_image=launch.env.image is not None,
+            in_image=in_image,
             forwards_gpus=CUDA not in dict(launch.variables),
         )
-        runtime = _BARE if launch.env.image is None else self._environments.entering(launch.env)
+        runtime = self._environments.entering(launch.env) if in_image else _BARE
         prepared = prepare(launch, runtime, self._session, srun, **options)
         return self._held(prepared) if prepared.joined else prepared
 

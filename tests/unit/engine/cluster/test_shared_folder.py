@@ -1,9 +1,12 @@
 """The folder of a pool: others of its user remove it as it is empty; it is not there."""
 
+import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -116,3 +119,105 @@ def test_the_current_folder_that_was_removed_is_said(
     (tmp_path / "gone").rmdir()
     with pytest.raises(SliceRefused, match=r"^pool p: shared folder .the current one.: No such"):
         check_shared_folder(Pool(name="p", kind="slurm"))
+
+
+BEFORE = "0123abcd"
+"""A boot of this machine that was before the one that is now."""
+
+
+@pytest.fixture
+def has_id(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine does; containers may have none."""
+    file = tmp_path_factory.mktemp("etc") / "machine-id"
+    file.write_text(f"{'0a' * 16}\n")
+    monkeypatch.setattr("flowos.engine.cluster._shared_folder._MACHINE_ID", file)
+
+
+def pool_in(folder: Path) -> Pool:
+    return Pool(name="p", kind="slurm", shared=str(folder))
+
+
+def left_in(base: Path, sessions: int = 1, at: float = 1.0) -> Path:
+    """What programs that were killed so long ago left in this folder."""
+    for number in range(sessions):
+        (base / f"session{number}/0").mkdir(parents=True)
+        (base / f"session{number}/0/started.0").write_text("1 2 1 1 0")
+    for each in (*base.rglob("*"), base):
+        os.utime(each, (at, at))
+    return base
+
+
+@pytest.mark.usefixtures("has_id")
+def test_what_an_earlier_boot_of_this_machine_left_is_removed_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    with shown(base_of(pool_in(tmp_path))) as (proof, _):
+        base = proof.parents[2]
+        named = base.name.rpartition("-")[0]
+        host = os.uname().nodename
+        gone = left_in(base.with_name(f"{named}-{BEFORE}"))
+        others = [
+            left_in(base.with_name(f"other{named}-{BEFORE}")),
+            left_in(base.with_name(f"{named}-x-{BEFORE}")),
+            left_in(base.with_name(f"{host}-00000000-{BEFORE}")),
+            left_in(base.with_name(f"{host}-{BEFORE}")),
+            left_in(base.with_name(f"{named}-of mine")),
+            left_in(base.with_name(f"{named}-{BEFORE[::-1]}"), at=time.time()),
+        ]
+        linked, link = left_in(tmp_path / "linked"), base.with_name(f"{named}-abcdabcd")
+        link.symlink_to(linked)
+        base_of(pool_in(tmp_path))
+        assert not gone.exists()
+        assert sorted(base.parent.iterdir()) == sorted((base, link, *others))
+        for each in (linked, *others):
+            assert (each / "session0/0/started.0").exists()
+        assert proof.exists()
+
+
+@pytest.mark.usefixtures("has_id")
+def test_one_in_which_a_machine_of_the_same_id_began_a_launch_meanwhile_is_left(
+    tmp_path: Path,
+) -> None:
+    base = base_of(pool_in(tmp_path))
+    other = left_in(base.with_name(f"{base.name.rpartition('-')[0]}-{BEFORE}"), sessions=2)
+    os.utime(other / "session1")
+    base_of(pool_in(tmp_path))
+    assert [each.name for each in sorted(other.iterdir())] == ["session0", "session1"]
+
+
+@pytest.mark.usefixtures("has_id")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_one_of_another_user_is_left(tmp_path: Path) -> None:
+    base = base_of(pool_in(tmp_path))
+    other = left_in(base.with_name(f"{base.name.rpartition('-')[0]}-{BEFORE}"))
+    os.chown(other, 65534, -1)
+    base_of(pool_in(tmp_path))
+    assert (other / "session0/0/started.0").exists()
+
+
+@pytest.mark.usefixtures("has_id")
+def test_those_that_start_at_once_remove_it_together(tmp_path: Path) -> None:
+    base = base_of(pool_in(tmp_path))
+    left = left_in(base.with_name(f"{base.name.rpartition('-')[0]}-{BEFORE}"), sessions=40)
+    start = threading.Barrier(4)
+
+    def starts(_: int) -> Path:
+        start.wait()
+        return base_of(pool_in(tmp_path))
+
+    with ThreadPoolExecutor(4) as threads:
+        assert [*threads.map(starts, range(4))] == [base] * 4
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("id", ["", "uninitialized\n", None])
+def test_a_machine_without_an_id_removes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, id: str | None
+) -> None:
+    if id is not None:
+        (tmp_path / "id").write_text(id)
+    monkeypatch.setattr("flowos.engine.cluster._shared_folder._MACHINE_ID", tmp_path / "id")
+    base = base_of(pool_in(tmp_path))
+    left = left_in(base.with_name(f"{os.uname().nodename}-{BEFORE}"))
+    assert base_of(pool_in(tmp_path)) == base
+    assert left.exists()
