@@ -117,6 +117,8 @@ FIELDS = {
     "probe": "the kind of measurement",
     "probes": "which ones; none: all that are usual",
     "quota_cpus": "cpus that the cgroup's quota allows; null without one",
+    "rdma": "ports of RDMA devices",
+    "RdmaPort.device": "its device, such as mlx5_0",
     "reason": "why, in words",
     "remedy": "what mends it",
     "request": "what was asked for",

@@ -39,6 +39,7 @@ NODE = Facts(
 SHORT = {
     "training": {"images": "64", "epochs": "1", "workers": "0", "validation": "4"},
     "collectives": {"seconds": "0.1", "sizes": "8,65536"},
+    "remote_copy": {"seconds": "0.1", "sizes": "4096,5242880"},
 }
 
 

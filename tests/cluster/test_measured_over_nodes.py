@@ -16,7 +16,7 @@ from tests.waiting import comes
 
 from .box import Box
 from .tasks import measures
-from .test_slurm_gangs import hello, provider  # noqa: F401 - fixtures
+from .test_slurm_gangs import MPIS, hello, provider  # noqa: F401 - fixtures
 
 NOWHERE = Facts(
     host="h", system="s", kernel="k", architecture="a", cpu_model="c", cpus=(), allowed=()
@@ -42,6 +42,20 @@ def test_ranks_are_spread_evenly_over_the_nodes_of_a_case(
     assert said[2] == [
         f"{rank} of 4 on {node}, sum 6" for rank, node in enumerate(("n1", "n1", "n2", "n2"))
     ]
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+def test_one_rank_is_a_world_of_its_own_in_each_mpi(
+    provider: Provider,  # noqa: F811
+    hello: Path,  # noqa: F811
+    mpi: str,
+) -> None:
+    with HeldSlice(provider, Ask(nodes=2), SliceOptions()) as held:
+        first, _ = held.held.nodes
+        place = bare_on(first, NOWHERE, first.folder(), first.folder(), nodes=2)
+        outcome = place.run((str(hello / mpi),), Program(argv=(), mpi_family=mpi))
+    assert outcome.end == Exited(0), outcome
+    assert outcome.stdout == b"0 of 1 on n1, sum 0\n"
 
 
 def test_fo_measure_holds_nodes_and_gives_them_back(

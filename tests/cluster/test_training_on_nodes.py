@@ -45,3 +45,15 @@ def test_two_ranks_of_each_node_sum_and_gather_as_nccl_tests_counts(machines: Bo
         assert found["algorithm_bandwidth", f"{kind},65536"] == pytest.approx(rate)
         assert found["bus_bandwidth", f"{kind},65536"] == pytest.approx(share * rate)
     assert not list(machines.folder.rglob("flowos-nodes.json"))
+
+
+def test_bytes_go_to_a_device_of_the_other_node_and_back(machines: Box) -> None:
+    found = measured(machines, "remote_copy")
+    assert {metric for metric, _ in found} == {"bandwidth"}
+    assert {levels for _, levels in found} == {
+        f"cpu,{attachment},{to},{size}"
+        for attachment in ("local", "remote")
+        for to in ("device", "host")
+        for size in (4096, 5242880)
+    }
+    assert not list(machines.folder.rglob("flowos-nodes.json"))

@@ -1,6 +1,7 @@
 """The programs through PyTorch on processors: right results, checked; clear refusals."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -74,6 +75,30 @@ def test_products_of_each_type_that_processors_have() -> None:
     found = readings(run("torch_device.py", *words))
     assert levels(found, "type") == ["f64", "f64", "f32", "f32", "bf16", "bf16"]
     assert levels(found, "n") == ["16", "48"] * 3
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ("gem", "invalid choice: 'gem'"),
+        ("gemm --sizes 16 --types f31", "--types f31: give some of f64,f32,"),
+        ("deepbench", "--types : give some of f64,f32,"),
+        ("gemm --sizes 16,x --types f32", "--sizes 16,x: give whole numbers above 0"),
+        ("copy --sizes 0", "--sizes 0: give whole numbers above 0"),
+        ("stream --bytes 7", "--bytes 7: give 8 or more"),
+        ("stream --bytes 8 --seconds nan", "--seconds nan: give more than 0"),
+    ],
+)
+def test_a_wrong_word_is_refused_before_pytorch_is_imported(
+    words: str, complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "torch.py").write_text("raise ImportError('it was imported')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    done = run(
+        "torch_device.py", *words.split()[:1], "--device=cpu", "--seconds=1", *words.split()[1:]
+    )
+    assert done.returncode == 2, done.stdout
+    assert complaint in done.stderr.splitlines()[-1]
 
 
 def test_the_kernels_of_stream(forked: Forked) -> None:
@@ -203,3 +228,109 @@ def test_a_rank_that_fails_ends_the_others(forked: Forked) -> None:
     done = forked("torch_collectives.py", *words)
     assert done.returncode == 1
     assert "many" in done.stderr
+
+
+WITH_ANOTHER_END = """\
+import os, signal, sys
+sys.path.insert(0, sys.argv.pop(1))
+import torch_remote_copy as program
+
+right = program.pass_to_host
+
+def ends():
+    os._exit(0)
+
+def waits():
+    signal.pause()
+
+def lies(near, there, device):
+    there += 1
+    right(near, there, device)
+
+how = sys.argv.pop(1)
+if how == "lies":
+    program.pass_to_host = lies
+else:
+    program.next_order = {"ends": ends, "waits": waits}[how]
+sys.exit(program.main())
+"""
+
+
+def measured(forked: Forked, sizes: str, seconds: str) -> set[tuple[str, ...]]:
+    """Attachment, direction and bytes."""
+    found = readings(forked("torch_remote_copy.py", "--seconds", seconds, "--sizes", sizes))
+    assert all("device" in reading["levels"] for reading in found)
+    axes = ("attachment", "to", "bytes")
+    return {tuple(reading["levels"][axis] for axis in axes) for reading in found}
+
+
+def test_bytes_of_whole_parts_and_of_others_go_both_ways_by_both_attachments(
+    forked: Forked,
+) -> None:
+    sizes = ("1", "4194304", "9000001")
+    assert measured(forked, ",".join(sizes), "120") == {
+        (attachment, to, size)
+        for attachment in ("local", "remote")
+        for to in ("device", "host")
+        for size in sizes
+    }
+
+
+def test_sizes_for_which_there_is_no_time_are_left_out(forked: Forked) -> None:
+    found = {size for *_, size in measured(forked, "8,64,65536", "1e-9")}
+    assert found == {"8", "64"}, "the first two say how long the others take"
+
+
+@pytest.mark.parametrize(
+    ("how", "patience", "said"),
+    [
+        ("ends", "120", ": process 1 of 2, "),
+        ("waits", "1", ": Timed out "),
+        ("lies", "120", ": 4096 bytes came back from the remote device as others"),
+    ],
+)
+def test_an_end_that_is_lost_late_or_wrong_is_one_line(
+    how: str,
+    patience: str,
+    said: str,
+    forked: Forked,
+    tmp_path: Path,
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(WITH_ANOTHER_END)
+    sizes = ("--seconds", "0.1", "--sizes", "4096", "--patience", patience)
+    done = forked(str(program), str(PROGRAMS), how, *sizes)
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("torch_remote_copy: ")
+    assert said in line
+
+
+def test_a_node_without_pytorch_is_one_line(tmp_path: Path) -> None:
+    """Of two nodes, which both are this one: mpirun or srun would start them elsewhere."""
+    has = {"first": "distributed = None", "second": 'raise ImportError("no module torch")'}
+    for name, text in has.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "torch.py").write_text(f"{text}\n")
+    far = node_of_two(1, tmp_path, path=str(tmp_path / "second"))
+    first = node_of_two(0, tmp_path, path=str(tmp_path / "first"))
+    stdout, stderr = first.communicate(timeout=120)
+    assert (first.returncode, stdout) == (1, "")
+    (line,) = stderr.splitlines()
+    assert line.startswith("torch_remote_copy: ")
+    assert line.endswith("PyTorch cannot be imported: no module torch")
+    assert (*far.communicate(timeout=120), far.returncode) == ("", "", 0)
+
+
+def node_of_two(number: int, folder: Path, path: str) -> "subprocess.Popen[str]":
+    numbers = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
+    variables = {name: value for name, value in os.environ.items() if name not in numbers}
+    words = ("--seconds", "0.1", "--sizes", "4096", "--nodes", "2")
+    return subprocess.Popen(
+        [sys.executable, str(PROGRAMS / "torch_remote_copy.py"), *words],
+        env={**variables, "SLURM_PROCID": str(number), "PYTHONPATH": path},
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )

@@ -136,6 +136,22 @@ def test_a_suite_that_was_killed_goes_on_where_it_was(
     assert len(_runs(tmp_path)) == 2
 
 
+def test_a_figure_has_what_its_runs_found_also_those_of_before(
+    tiny: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
+) -> None:
+    (tmp_path / "go").touch()
+    for words in (("--only", "1"), ()):
+        out, said = tiny(*words).communicate()
+        one, *others = json.loads(out)["figures"]
+        assert one["findings"] == [{"probe": "first", "finding": "1 gear was tried"}], said
+    assert [each["findings"] for each in others] == [
+        [{"probe": "second", "finding": "1 gear was tried"}],
+        [],
+    ]
+    page = (tmp_path / "flowos-report/suite.html").read_text()
+    assert page.count("Findings of ") == 2
+
+
 def test_a_suite_that_measured_nothing_is_a_failure(
     tiny: Callable[..., "subprocess.Popen[str]"],
 ) -> None:

@@ -7,6 +7,7 @@ seconds, are collected once, or are those in the file FLOWOS_TEST_LOOK.
 import os
 import pickle
 import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import ClassVar
@@ -18,6 +19,7 @@ from flowos.model import (
     Chart,
     Facts,
     FigurePart,
+    Measurement,
     MeasurementRequest,
     Paper,
     PaperFigure,
@@ -48,6 +50,9 @@ class First(Probe):
 
     def program(self, case: Case) -> Program:
         return Program(argv=("/bin/sh", "-c", self.waits + SAYS, case.detail("cwd")))
+
+    def findings(self, measured: Sequence[Measurement]) -> tuple[str, ...]:
+        return (f"{len(measured)} gear was tried",)
 
 
 class Second(First):
@@ -99,9 +104,7 @@ def tiny(words: list[str]) -> int:
         patch.dict(SUITES, {"tiny": TINY}),
         patch("flowos.probes._tables.PROBES", (*PROBES, First(), Second())),
         patch("flowos.operations.suite.published", lambda _: PAPER),
-        patch("flowos.operations.suite.facts", lambda _: _collected()),
         patch("flowos.operations.measure._run.facts", lambda _: _collected()),
-        patch("flowos.operations.suite.facts_on", lambda *_: _collected()),
         patch("flowos.operations.measure._run.facts_on", lambda *_: _collected()),
     ):
         return main(words)

@@ -4,10 +4,10 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath
 
+from flowos._dataclasses import dataclass
 from flowos.engine import Node
 from flowos.model import FlowosError, UsageError
 from flowos.operations._files import check_folder
@@ -17,6 +17,8 @@ from flowos.operations.settings import pool_named
 USUAL_SCRATCH = PurePath("/var/tmp")
 OWN_STORAGE = PurePath("/var/tmp")
 """Of each node, where its pool names none."""
+NEW_FOLDER = "flowos-XXXXXXXX"
+"""On the measured storage; what stands for X is new each time."""
 
 
 def scratch_of(pool: str | None) -> PurePath:
@@ -40,7 +42,7 @@ def scratch_in(folder: PurePath) -> Iterator[str]:
     """
     try:
         fresh = tempfile.TemporaryDirectory(
-            prefix="flowos-", dir=folder, ignore_cleanup_errors=True
+            prefix=NEW_FOLDER.rstrip("X"), dir=folder, ignore_cleanup_errors=True
         )
     except OSError as error:
         raise UsageError(
@@ -95,7 +97,7 @@ def _seen_folder(node: Node, folder: PurePath, stack: ExitStack) -> str:
 
 
 def _folder_there(node: Node, folder: PurePath) -> str:
-    made = outcome_of(node, "mktemp", "-d", "-p", str(folder), "flowos-XXXXXXXX")
+    made = outcome_of(node, "mktemp", "-d", "-p", str(folder), NEW_FOLDER)
     if not made.ok:
         said = made.stderr.decode(errors="replace").strip().partition("\n")[0]
         raise UsageError(

@@ -11,9 +11,9 @@ way, and no other one begins.
 
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+from flowos._dataclasses import dataclass, replace
 from flowos.engine import NEVER, utc
 from flowos.model import (
     RUNS_MARGIN,
@@ -30,6 +30,7 @@ from flowos.model import (
 from flowos.operations._alike_runs import machine_of
 from flowos.operations._files import write_together
 from flowos.operations._held_nodes import held_nodes
+from flowos.operations._scratch import own_storage_of
 from flowos.operations.history import numbers_of, report
 from flowos.operations.measure import OnSample, Result, check, measured, planned
 from flowos.operations.pool_storage import check_folder
@@ -80,7 +81,9 @@ def planned_deployment(
 ) -> list[dict[str, object]]:
     """What each deployment would run, if its nodes were like this machine; none is held."""
     check_folder(pool_named(wanted.pool))
-    return planned(_on_nodes(request, wanted.nodes), check_facts=check_facts)
+    own_storage = own_storage_of(wanted.pool)
+    request = _on_nodes(request, wanted.nodes)
+    return planned(request, own_storage=own_storage, check_facts=check_facts)
 
 
 def measured_deployments(

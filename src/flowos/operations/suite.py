@@ -8,10 +8,10 @@ same command measures the others. Failure of one probe does not end the others.
 import secrets
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from flowos import engine
+from flowos._dataclasses import dataclass, field, replace
 from flowos.model import (
     MeasurementRequest,
     OnProgress,
@@ -22,7 +22,6 @@ from flowos.model import (
     UsageError,
     did_you_mean,
 )
-from flowos.operations._facts import facts, facts_on
 from flowos.operations._files import write_together
 from flowos.operations._held_nodes import held_nodes
 from flowos.operations._scratch import check_out, scratch_in
@@ -35,10 +34,16 @@ from flowos.operations._suite_plan import (
 )
 from flowos.operations._suite_runs import BegunSuite, begun, cases_left, has_numbers
 from flowos.operations._suite_storage import with_storage
-from flowos.operations.measure import DeployedOn, OnSample, check, measured
+from flowos.operations.measure import (
+    DeployedOn,
+    OnSample,
+    check,
+    facts_of,
+    findings_in,
+    measured,
+)
 from flowos.operations.pool_storage import check_folder
 from flowos.operations.settings import pool_named
-from flowos.probes import deployment_words
 from flowos.probes.suites import SUITES
 from flowos.report import (
     Report,
@@ -46,6 +51,7 @@ from flowos.report import (
     SuiteReport,
     figure_name,
     published,
+    shown_parts,
     suite_csv,
     suite_html,
     suite_json,
@@ -194,11 +200,7 @@ def _planned(
     if on is None:
         with scratch_in(request.scratch):
             pass
-    here = (
-        facts(request)
-        if on is None
-        else facts_on(on.node, request, deployment_words(on.deployment))
-    )
+    here = facts_of(request, on)
     before = None if wanted.again else begun(suite.name, request, here, url, wanted.pool)
     before = before or BegunSuite(of=f"s-{engine.utc()[:10]}-{secrets.token_hex(3)}", reports={})
     done = {probe: found.run for probe, found in before.reports.items()}
@@ -261,16 +263,18 @@ class _Session:
 
     def report(self) -> SuiteReport:
         figures = tuple(
-            SuiteFigure(
-                figure=each.figure,
-                lacking=each.lacking,
-                reports=tuple(found for name in each.probes for found in self._of(name)),
-                waiting=tuple(
-                    (name, why)
-                    for name in each.probes
-                    if (why := _not_yet(self._of(name), name)) is not None
-                ),
-                partly=tuple((name, *self._partly(name)) for name in each.probes),
+            with_findings(
+                SuiteFigure(
+                    figure=each.figure,
+                    lacking=each.lacking,
+                    reports=tuple(found for name in each.probes for found in self._of(name)),
+                    waiting=tuple(
+                        (name, why)
+                        for name in each.probes
+                        if (why := _not_yet(self._of(name), name)) is not None
+                    ),
+                    partly=tuple((name, *self._partly(name)) for name in each.probes),
+                )
             )
             for each in self.plan.figures
         )
@@ -302,6 +306,16 @@ class _Session:
             kept=self.kept,
             lost=self.lost,
         )
+
+
+def with_findings(figure: SuiteFigure) -> SuiteFigure:
+    """With what the reports of its runs find in the numbers that it shows."""
+    found = (
+        (part.section.probe, said)
+        for part in shown_parts(figure)
+        for said in findings_in(part.report, part.section.probe)
+    )
+    return replace(figure, findings=tuple(dict.fromkeys(found)))
 
 
 def _not_yet(found: Sequence[Report], probe: str) -> Unmeasured | None:

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from flowos._dataclasses import dataclass
 from flowos.model import Argv, Facts, Missing, Tried
 from flowos.probes._facts_tree import Tree, word
 from flowos.probes._measure_command import measure_command
@@ -16,6 +16,7 @@ FIO = "fio"
 TORCH = "PyTorch"
 BROWSER = "browser"
 LIKWID = "likwid-bench"
+PERFTEST = "perftest"
 MEMORY_SPEED = "nominal memory speed"
 CLOCK = "nominal clock"
 CACHES = "cache sizes"
@@ -44,12 +45,13 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
     FIO: {"": "fio"},
     BROWSER: {"": "chromium"},
     LIKWID: {"": "likwid"},
+    PERFTEST: {"": "perftest"},
 }
 
 Raw = Mapping[str, Sequence[Mapping[str, object]]]
 """What was collected: "compilers", "mpis", "libraries", "tools"."""
 _FOUND_AMONG = {C_COMPILER: "compilers", OPENMP: "compilers", MPI: "mpis", BLAS: "libraries"}
-_FOUND_AS = {BROWSER: "chromium"}
+_FOUND_AS = {BROWSER: "chromium", PERFTEST: "ib_write_bw"}
 """The name of a tool, where it is another."""
 _LATE = re.compile("no answer in|not looked at")
 """Of what program_output.py says of a program that had too little time."""
@@ -104,7 +106,7 @@ def missing_of(facts: Facts, tree: Tree, raw: Raw, by: Remedies) -> tuple[Missin
 def _missing_programs(facts: Facts, raw: Raw, by: Remedies) -> Iterator[Missing]:
     c = [compiler for compiler in facts.compilers if compiler.language == "c"]
     tools = {tool.name for tool in facts.tools}
-    losses = (
+    losses: tuple[tuple[str, bool, str], ...] = (
         (C_COMPILER, bool(c), "nothing can be measured: programs are compiled where they measure"),
         (OPENMP, any(each.openmp for each in c), "STREAM over threads is not measured"),
         (MPI, bool(facts.mpis), "message passing is not measured"),
@@ -113,6 +115,8 @@ def _missing_programs(facts: Facts, raw: Raw, by: Remedies) -> Iterator[Missing]
         (BROWSER, "chromium" in tools, "the report is not tried in a browser by the tests"),
         (LIKWID, "likwid-bench" in tools, "STREAM is not compared with likwid-bench"),
     )
+    if any(port.is_active for port in facts.rdma):
+        losses = (*losses, (PERFTEST, "ib_write_bw" in tools, "RDMA is not measured"))
     for what, there, loses in losses:
         if not there:
             remedy = _LATER if _was_late(what, raw) else by.of(what)

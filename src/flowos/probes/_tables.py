@@ -21,6 +21,8 @@ from flowos.probes.metadata import Metadata
 from flowos.probes.mpi import MpiPairs
 from flowos.probes.nbody import Nbody
 from flowos.probes.parallel_io import ParallelIo
+from flowos.probes.rdma import Rdma
+from flowos.probes.remote_copy import RemoteCopy
 from flowos.probes.remote_storage import RemoteStorage
 from flowos.probes.solve import Solve
 from flowos.probes.startup import Startup
@@ -40,6 +42,7 @@ PROBES: tuple[Probe, ...] = (
     Hpl(),
     Stream(),
     MpiPairs(),
+    Rdma(),
     Solve(),
     Hpcg(),
     Fio(),
@@ -49,6 +52,7 @@ PROBES: tuple[Probe, ...] = (
     GpuGemm(),
     GpuStream(),
     GpuCopy(),
+    RemoteCopy(),
     DeepBench(),
     Collectives(),
     Nbody(),

@@ -1,12 +1,13 @@
 """What can be measured and used on a node; for the rest the reason, and the command to fix it."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
 
+from flowos._dataclasses import dataclass, replace
 from flowos.model import Facts, MeasurementRequest, Tried, Unmeasured, counted
 from flowos.probes import _facts_missing as names
 from flowos.probes._base import Probe
+from flowos.probes._facts_rdma import port_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +83,8 @@ def _present(facts: Facts) -> Iterator[Check]:
         (names.LIKWID, names.LIKWID),
     ):
         yield _works(what, _listed((t.name, t.version) for t in facts.tools if t.name == tool))
+    if facts.rdma:
+        yield _works("RDMA", ", ".join(f"{port_words(p)}: {p.state}" for p in facts.rdma))
     for tried in facts.tried:
         yield _works(tried.name, _detail(tried))
     yield _works(names.MEMORY_SPEED, memory)

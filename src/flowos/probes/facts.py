@@ -5,8 +5,8 @@ The collector is programs/collect.py; its JSON output is the only input.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
+from flowos._dataclasses import dataclass, replace
 from flowos.model import Argv, Facts, Memory, Tried
 from flowos.probes._facts_memory import memory_limit_of, nominal_memory, quota_of
 from flowos.probes._facts_missing import NOT_IN_TIME, missing_figures, missing_of, remedies_for
@@ -18,6 +18,7 @@ from flowos.probes._facts_processor import (
     instruction_sets_of,
     model_of,
 )
+from flowos.probes._facts_rdma import rdma_of
 from flowos.probes._facts_software import compilers_of, cuda_of, libraries_of, mpis_of, tools_of
 from flowos.probes._facts_storage import storage_of
 from flowos.probes._facts_topology import caches_of, cpus_of, online_cpus, processors_of
@@ -103,6 +104,7 @@ def _hardware(collected: Mapping[str, object], tree: Tree) -> Facts:
         memory=nominal_memory(texts(collected.get("binaries"))),
         hypervisor=hypervisor_of(tree, blocks, texts(collected.get("commands")).get("lscpu", "")),
         gpus=gpus_of(tree),
+        rdma=rdma_of(tree),
     )
 
 

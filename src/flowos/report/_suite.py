@@ -3,8 +3,8 @@
 import json as text_of
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
+from flowos._dataclasses import dataclass, replace
 from flowos.model import (
     Case,
     Facts,
@@ -34,7 +34,7 @@ class SuiteFigure:
 
     lacking: what cannot be measured here, (probe, or compiler, or "", why). waiting: probes that
     can and have no number yet, and why. partly: of each probe how many cases were measured, and of
-    how many.
+    how many. findings: in the numbers of a probe that are shown, (probe, sentence).
     """
 
     figure: PaperFigure
@@ -42,6 +42,7 @@ class SuiteFigure:
     reports: tuple[Report, ...] = ()
     waiting: tuple[tuple[str, Unmeasured], ...] = ()
     partly: tuple[tuple[str, int, int], ...] = ()
+    findings: tuple[tuple[str, str], ...] = ()
 
     @property
     def unfinished(self) -> tuple[tuple[str, str], ...]:
@@ -193,6 +194,8 @@ def _figure(report: SuiteReport, figure: SuiteFigure) -> dict[str, object]:
             {"probe": p, "measured": n, "cases": of} for p, n, of in figure.partly if n < of
         ],
         "runs": [run_report.run.id for run_report in figure.reports],
+        "findings": [{"probe": probe, "finding": said} for probe, said in figure.findings],
+        "verdicts": [to_json(v) for part in parts for v in part.verdicts],
         "measurements": [to_json(m) for part in parts for m in part.report.measurements],
         "published": [
             {

@@ -16,8 +16,10 @@ from flowos.model import (
     Mpi,
     PaperFigure,
     PaperSuite,
+    RdmaPort,
     Run,
     SuiteStep,
+    Tool,
     Unmeasured,
     UsageError,
 )
@@ -32,6 +34,7 @@ from flowos.operations._suite_plan import (
 from flowos.operations.measure import offered
 from flowos.probes._tables import PROBES
 from flowos.probes.clock import Clock
+from flowos.probes.suites import SUITES
 
 GCC = Compiler(
     name="gcc",
@@ -134,6 +137,18 @@ def test_on_a_pool_what_is_measured_between_nodes_is_so_between_all_of_them() ->
     assert nodes == {"stream": 1, "mpi": 3, "parallel_io": 3, "metadata": 3}
     storage = next(step for step in plan.steps if step.probe == "parallel_io")
     assert [case.level("clients") for case in storage.cases] == ["1", "2", "3"]
+
+
+def test_figure_4_of_fic_shows_rdma_where_there_is_a_port_and_says_why_not_elsewhere() -> None:
+    port = RdmaPort(device="mlx4_0", number=1, state="ACTIVE")
+    tool = Tool(name="ib_write_bw", version="", path=PurePath("/usr/bin/ib_write_bw"))
+    suite = SUITES["fic"]
+    figures = figures_of(suite, ("4",))
+    there = plan_suite(suite, figures, replace(NODE, rdma=(port,), tools=(tool,)), QUICK, {})
+    assert there.figures[0].probes == ("rdma",)
+    (found,) = plan_suite(suite, figures, replace(NODE, tools=(tool,)), QUICK, {}).figures
+    reasons = {probe: why.reason for probe, why in found.lacking}
+    assert "no RDMA device" in reasons["rdma"]
 
 
 def test_a_figure_of_huge_pages_is_in_the_normal_effort() -> None:

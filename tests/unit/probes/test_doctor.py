@@ -14,6 +14,7 @@ from flowos.model import (
     MeasurementRequest,
     Memory,
     Missing,
+    RdmaPort,
     Tool,
     Tried,
     Unmeasured,
@@ -145,3 +146,10 @@ def test_a_quota_is_told_and_does_not_stop_measuring(quota: float) -> None:
     assert f"time for {quota:g}" in check.says
     assert "cpu.max" in check.remedy
     assert can_measure(checks)
+
+
+def test_ports_of_rdma_devices_are_listed_with_their_state() -> None:
+    port = RdmaPort(device="mlx5_0", number=1, link_layer="InfiniBand", state="DOWN")
+    checks = diagnose(facts(rdma=(port,)), ())
+    assert named(checks, "RDMA").says == "mlx5_0 port 1 (InfiniBand): DOWN"
+    assert not [check for check in diagnose(facts(), ()) if check.name == "RDMA"]

@@ -23,6 +23,7 @@ from flowos.model import (
     FileSystemFacts,
     MeasurementRequest,
     Mpi,
+    RdmaPort,
     Tool,
     Tried,
     Unmeasured,
@@ -32,6 +33,14 @@ from flowos.probes._tables import PROBES
 from tests.unit.probes.conftest import H200
 
 GOLDEN = Path(__file__).parents[2] / "golden/probes"
+EDR = RdmaPort(
+    device="mlx5_0",
+    number=1,
+    link_layer="InfiniBand",
+    state="ACTIVE",
+    speed="4X EDR",
+    bytes_per_second=12.5e9,
+)
 EFFORTS: Sequence[Effort] = get_args(Effort)
 
 
@@ -77,6 +86,10 @@ def with_all(node: Facts) -> Facts:
             *(
                 Tool(name=name, version="", path=PurePath("/opt", name), mpi="openmpi")
                 for name in ("xhpl", "xhpcg")
+            ),
+            *(
+                Tool(name=name, version="", path=PurePath("/usr/bin", name))
+                for name in ("ib_write_bw", "ib_read_bw", "ib_write_lat")
             ),
             *(
                 Tool(name=name, version=version, path=PurePath("/usr/bin/python3"))
@@ -150,9 +163,11 @@ def planned(probe: Probe, facts: Facts) -> str:
 @pytest.mark.parametrize("probe", PROBES, ids=lambda p: p.name)
 @pytest.mark.parametrize("size", ["large", "small"])
 def test_a_probe_plans_as_it_did(probe: Probe, size: str, node: Callable[..., Facts]) -> None:
-    """Two sockets of two cores and two GPUs; or one core, whose memory is four times its cache."""
+    """Two sockets of two cores, two GPUs, InfiniBand; or a core, with memory of four caches."""
     large = replace(
-        node(sockets=2, cores=2, nominal_hz=2.4e9), cuda=(H200, replace(H200, number=1))
+        node(sockets=2, cores=2, nominal_hz=2.4e9),
+        cuda=(H200, replace(H200, number=1)),
+        rdma=(EDR,),
     )
     small = node(cores=1, memory_bytes=64 << 20, l3_bytes=16 << 20)
     text = planned(probe, with_all(large if size == "large" else small))

@@ -10,9 +10,9 @@ _PARTS = {
     "_cases": "offered",
     "_next_steps": "with_end with_time_to_decide",
     "_prepare": "check",
-    "_report": "report_of headlines_in",
+    "_report": "report_of headlines_in findings_in",
     "_report_files": "written",
-    "_run": "OnSample Result measured planned",
+    "_run": "OnSample Result facts_of measured planned",
     "_sampler": "TIME_WAS_OUT",
     "_session": "DeployedOn measure",
     "_time": "budget_seconds lacked_time not_begun overhead_seconds round_seconds",
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from flowos.operations.measure._report import (
         report_of as report_of,
         headlines_in as headlines_in,
+        findings_in as findings_in,
     )
     from flowos.operations.measure._report_files import (
         written as written,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from flowos.operations.measure._run import (
         OnSample as OnSample,
         Result as Result,
+        facts_of as facts_of,
         measured as measured,
         planned as planned,
     )

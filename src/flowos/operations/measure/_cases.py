@@ -1,9 +1,21 @@
 """Which cases are measured on a node, found before anything is measured; `--dry-run` shows them."""
 
 import shlex
+import sys
 from collections.abc import Collection, Iterable, Iterator
+from pathlib import PurePath
 
-from flowos.model import Case, Facts, MeasurementRequest, Unmeasured, UsageError, did_you_mean
+from flowos._dataclasses import replace
+from flowos.model import (
+    Argv,
+    Case,
+    Facts,
+    MeasurementRequest,
+    Unmeasured,
+    UsageError,
+    did_you_mean,
+)
+from flowos.operations._scratch import NEW_FOLDER
 from flowos.probes import Build, ComparedCase, Probe, Program, probes_for
 
 Offered = tuple[ComparedCase, ...] | Unmeasured
@@ -47,8 +59,14 @@ def _but(done: Collection[str], found: Iterable[ComparedCase]) -> tuple[Compared
     return tuple(each for each in found if each.shown.label not in done)
 
 
-def described(facts: Facts, request: MeasurementRequest) -> list[dict[str, object]]:
-    """Each case of one environment with its command lines, as plain JSON values."""
+def described(
+    facts: Facts, request: MeasurementRequest, own_storage: PurePath
+) -> list[dict[str, object]]:
+    """Each case of one environment with its command lines, as plain JSON values.
+
+    own_storage: of each node. The folder on the measured storage has another name in each run.
+    """
+    scratch = request.scratch / NEW_FOLDER
     planned: list[dict[str, object]] = []
     unmeasured: list[dict[str, object]] = []
     for probe in chosen(request):
@@ -57,9 +75,25 @@ def described(facts: Facts, request: MeasurementRequest) -> list[dict[str, objec
             unmeasured.append(refused(Case(probe.name), found))
             continue
         for each in found:
-            commands = list(commands_of(probe.program(each.case)))
+            program = probe.program(each.case)
+            if not program.as_caller:
+                words = with_python(with_folders(program.argv, scratch, own_storage))
+                program = replace(program, argv=words)
+            commands = list(commands_of(program))
             planned.append({"case": each.case.label, "commands": commands})
     return [*planned, *unmeasured]
+
+
+def with_folders(words: Argv, scratch: PurePath, own_storage: PurePath) -> Argv:
+    """The words of a `Program` that measures these folders."""
+    return tuple(
+        word.replace("{scratch}", str(scratch)).replace("{own}", str(own_storage)) for word in words
+    )
+
+
+def with_python(words: Argv) -> Argv:
+    """The words of a `Program` that runs by the Python of FlowOS."""
+    return tuple(sys.executable if word == "{python}" else word for word in words)
 
 
 def refused(case: Case, why: Unmeasured) -> dict[str, object]:

@@ -8,10 +8,10 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from pathlib import Path, PurePath
 
+from flowos._dataclasses import dataclass, replace
 from flowos.drivers import RUNTIMES, kernel_line, path_inside
 from flowos.engine import Node, PreparedLaunch, Ready
 from flowos.model import (
@@ -39,6 +39,7 @@ from flowos.operations._facts import facts_inside
 from flowos.operations._scratch import OWN_STORAGE
 from flowos.operations.environment import environment
 from flowos.operations.measure._bundle import Bundle
+from flowos.operations.measure._cases import with_folders
 from flowos.probes import Probe, Program
 
 STORAGE = PurePath("/mnt/flowos")
@@ -87,8 +88,7 @@ class PreparedEnvironment:
         """The launch of this command line, with what the program needs."""
         env, variables, cwd = self.env, self.node.variables(self.env), self.cwd
         if not program.as_caller:
-            scratch, own = str(self.scratch), str(self.own_storage)
-            words = tuple(w.replace("{scratch}", scratch).replace("{own}", own) for w in words)
+            words = with_folders(words, self.scratch, self.own_storage)
             env = replace(env, variables=()) if self.binary == "same" else env
             variables, cwd = self._variables(program.variables), PurePath(self.folder)
         return Launch(

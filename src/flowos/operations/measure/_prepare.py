@@ -4,9 +4,9 @@ import shlex
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
+from flowos._dataclasses import dataclass, replace
 from flowos.engine import Node
 from flowos.model import (
     Environment,
@@ -24,7 +24,13 @@ from flowos.operations._scratch import OWN_STORAGE, Scratch, scratch_on
 from flowos.operations.environment import environment
 from flowos.operations.measure._binary_cache import BinaryCache
 from flowos.operations.measure._bundle import Bundle
-from flowos.operations.measure._cases import chosen, commands_of, refused, with_variables
+from flowos.operations.measure._cases import (
+    chosen,
+    commands_of,
+    refused,
+    with_folders,
+    with_variables,
+)
 from flowos.operations.measure._environments import (
     PreparedEnvironment,
     bare_on,
@@ -159,7 +165,11 @@ def described_in(
 
 
 def _commands(entry: ComparisonCase, nodes: int) -> list[str]:
-    return [_composed(entry)] if nodes == 1 else list(commands_of(entry.program))
+    if nodes == 1:
+        return [_composed(entry)]
+    place, words = entry.place, entry.program.argv
+    words = with_folders(words, place.scratch, place.own_storage)
+    return list(commands_of(replace(entry.program, argv=words)))
 
 
 def _composed(entry: ComparisonCase) -> str:

@@ -2,8 +2,8 @@
 
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 
+from flowos._dataclasses import replace
 from flowos.model import (
     Advice,
     Case,
@@ -87,6 +87,21 @@ def headlines_in(
     ours = [s for s in as_planned(run, samples) if (s.case.probe, s.metric) in metrics]
     measured = [_as_ceiling(m) for m in summarize(ours, limits=limits)]
     return [(h.label, m) for h, m in headlines_of(measured, ours, limits)]
+
+
+def findings_in(shown: Report, probe: str) -> tuple[str, ...]:
+    """What its report finds in these measurements of one probe.
+
+    shown: of a run with all its samples, and these of its measurements.
+    """
+    run = shown.run
+    of = next(each for each in probes_for(2 if run.environments else 1) if each.name == probe)
+    if run.environments:
+        return of.differences(run.environments[0].label, shown.measurements)
+    limits = limits_for(run.facts.architecture, (s.state for s in shown.samples))
+    measured = {(m.case, m.metric) for m in shown.measurements}
+    samples = [s for s in as_planned(run, shown.samples) if (s.case, s.metric) in measured]
+    return _Found(of, shown.measurements, samples, limits).findings
 
 
 def _deployed(deployment: Deployment | None) -> Iterator[str]:

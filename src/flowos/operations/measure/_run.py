@@ -2,11 +2,11 @@
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from importlib.metadata import version
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from flowos import engine
+from flowos._dataclasses import dataclass, field
 from flowos.model import (
     Environment,
     Facts,
@@ -18,7 +18,7 @@ from flowos.model import (
     StoreError,
 )
 from flowos.operations._facts import facts, facts_on
-from flowos.operations._scratch import check_out, scratch_in
+from flowos.operations._scratch import OWN_STORAGE, check_out, scratch_in
 from flowos.operations.measure._cases import described
 from flowos.operations.measure._commands import check_commands
 from flowos.operations.measure._prepare import check, described_in
@@ -73,15 +73,18 @@ class Result:
 
 
 def planned(
-    request: MeasurementRequest, *, check_facts: Callable[[Facts], None] = lambda _: None
+    request: MeasurementRequest,
+    *,
+    own_storage: PurePath = OWN_STORAGE,
+    check_facts: Callable[[Facts], None] = lambda _: None,
 ) -> list[dict[str, object]]:
-    """What `measured` would run; nothing is measured."""
+    """What `measured` would run; nothing is measured. own_storage: of each node."""
     asked = _check(request)
     node = facts(request)
     check_facts(node)
     if len(asked) > 1:
         return described_in(request, node, engine.here(), asked)
-    return described(node, request)
+    return described(node, request, own_storage)
 
 
 def measured(  # noqa: PLR0913 - the last ones by keyword
@@ -104,7 +107,7 @@ def measured(  # noqa: PLR0913 - the last ones by keyword
     """
     asked = _check(request, out, on)
     started = engine.utc()
-    node = facts(request) if on is None else _facts_there(request, on)
+    node = facts_of(request, on)
     check_facts(node)
     run = _begun(request, node, started, on)
     notes: list[str] = []
@@ -130,7 +133,10 @@ def measured(  # noqa: PLR0913 - the last ones by keyword
     return Result(report=report, files=files, notes=tuple(notes), kept=not kept.lost)
 
 
-def _facts_there(request: MeasurementRequest, on: DeployedOn) -> Facts:
+def facts_of(request: MeasurementRequest, on: DeployedOn | None) -> Facts:
+    """Of what is measured: this machine, or a node that is held. Raises as `facts`."""
+    if on is None:
+        return facts(request)
     return facts_on(on.node, request, deployment_words(on.deployment))
 
 

@@ -1,7 +1,6 @@
 """The command line of a program in an environment: compiled, bundled, its MPI checked."""
 
 import re
-import sys
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from flowos.engine import Node
 from flowos.model import Argv, Exited, MeasureError, NotStarted
 from flowos.operations._on_node import outcome_of
 from flowos.operations.measure._binary_cache import BinaryCache
+from flowos.operations.measure._cases import with_python
 from flowos.operations.measure._environments import PreparedEnvironment
 from flowos.probes import Build, Program
 
@@ -25,7 +25,7 @@ def words_in(place: PreparedEnvironment, program: Program, cache: BinaryCache) -
         return (program.argv[0], str(cache.script(program.script)), *program.argv[1:])
     if place.binary == "own":
         if program.build is None:
-            return tuple(sys.executable if w == "{python}" else w for w in program.argv)
+            return with_python(program.argv)
         return (str(cache.built_in(place, program.build)), *program.argv)
     opens = tuple(map(Path, program.opens))
     tool = cache.built(program.build) if program.build else Path(program.argv[0])

@@ -60,6 +60,7 @@ VENDOR_BINS = (
     "usr/lib64/mvapich*/bin",
 )
 NCCL_TESTS = ("all_reduce", "all_gather", "reduce_scatter")
+PERFTEST = ("ib_write_bw", "ib_read_bw", "ib_write_lat")
 TOOLS = (
     ("fio", ("fio",), "--version"),
     ("nbdkit", ("nbdkit",), "--version"),
@@ -71,9 +72,10 @@ LINKED_TOOLS = (
     ("xhpl", ("xhpl",)),
     ("xhpcg", ("xhpcg",)),
     ("chromium", ("chromium", "chromium-browser", "google-chrome")),
+    *((name, (name,)) for name in PERFTEST),
 )
 """Programs that are not started: they say no version and measure, or start twenty others to say it,
-and tidy up their user's folder."""
+and tidy up their user's folder; or they exit with 1 when they say it."""
 NAMES = [re.escape(each) for _, called, *_ in (*TOOLS, *LINKED_TOOLS) for each in called]
 LOOKED_FOR = re.compile("|".join(["mpi.*", *NAMES, *(p.pattern for _, p in COMPILERS)]))
 NO_PROGRAM = "not a dynamic executable"

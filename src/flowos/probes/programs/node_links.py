@@ -50,6 +50,13 @@ class NodeLinks:
             _send(file, values)
         return values
 
+    def meeting_place(self) -> str:
+        """A port of the first node that is free there, as torch.distributed reads it."""
+        with socket.socket() as free:
+            free.bind(("", 0))
+            ports = self.gathered(free.getsockname()[1])
+        return f"tcp://{self.first}:{ports[0]}"
+
 
 ALONE = NodeLinks(0, 1, [], "127.0.0.1")
 

@@ -1,6 +1,6 @@
 """The ranks of a program on this node, forked once what all need is imported.
 
-Imported by torch_collectives.py and torch_training.py. Standard library only.
+Imported by torch_collectives.py, torch_training.py and torch_remote_copy.py. Standard library only.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import socket
 import sys
 import tempfile
 import time
@@ -159,18 +158,10 @@ def run_ranks(options: argparse.Namespace, links: NodeLinks = ALONE) -> int:
     own = {"GLOO_SOCKET_IFNAME": links.interface} if links.interface else {}
     before = options.ranks * links.number
     with tempfile.TemporaryDirectory() as folder:
-        meet = f"file://{folder}/meet" if links.count == 1 else _address(links)
+        meet = f"file://{folder}/meet" if links.count == 1 else links.meeting_place()
         ranks = range(before, before + options.ranks)
         started = [forked(own, partial(be_rank, rank, options, meet)) for rank in ranks]
         return abs(first_failure(started))
-
-
-def _address(links: NodeLinks) -> str:
-    """Of the first rank, at a port that is free on its node."""
-    with socket.socket() as free:
-        free.bind(("", 0))
-        ports = links.gathered(free.getsockname()[1])
-    return f"tcp://{links.first}:{ports[0]}"
 
 
 def read_options() -> argparse.Namespace:

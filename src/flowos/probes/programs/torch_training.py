@@ -43,14 +43,21 @@ LOADERS = ("shared", "local copy", "feed")
 CANNOT_MEASURE_HERE = 77
 CLASSES, DISTINCT = 4, 64
 """Files are of so many different images: what they cost to read does not depend on that."""
-COPY_THREADS = 8
+FILES_AT_ONCE = 8
+"""Shared storage may answer late: one after the other they would take longer than a training."""
 Row = dict[str, Any]
 
 # --- images ------------------------------------------------------------------------------------
 
 
-def make_images(folder: Path, count: int, validation: int, side: int) -> None:
-    """As resnet50/made_images.py does, unless they are there."""
+def at_once(work: Callable[..., Any], *given: Sequence[Any]) -> list[Any]:
+    """Of work on files, in their order."""
+    with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
+        return list(pool.map(work, *given))
+
+
+def make_images(folder: Path, own: str, count: int, validation: int, side: int) -> None:
+    """As resnet50/made_images.py does, unless they are there. own: a folder that is near."""
     from made_images import write_images
 
     complete, asked = folder / "complete", f"{count} {validation} {side}"
@@ -58,10 +65,15 @@ def make_images(folder: Path, count: int, validation: int, side: int) -> None:
         return
     shutil.rmtree(folder, ignore_errors=True)
     few = min(count, DISTINCT)
-    write_images(folder, classes=CLASSES, train=few, validation=validation, side=side)
-    for number in range(few, count):
-        same = _image(folder, number % DISTINCT)
-        shutil.copyfile(same, _image(folder, number))
+    with tempfile.TemporaryDirectory(prefix="flowos-training-", dir=own) as name:
+        made = Path(name)
+        write_images(made, classes=CLASSES, train=few, validation=validation, side=side)
+        sources = [*made.rglob("*.jpg"), *(_image(made, n % DISTINCT) for n in range(few, count))]
+        targets = [path.relative_to(made) for path in sources[: few + validation]]
+        targets += [_image(Path(), number) for number in range(few, count)]
+        for part in sorted({target.parent for target in targets}):
+            (folder / part).mkdir(parents=True)
+        at_once(shutil.copyfile, sources, [folder / target for target in targets])
     os.sync()
     complete.write_text(asked)
 
@@ -73,12 +85,15 @@ def _image(folder: Path, number: int) -> Path:
 def dropped(folder: Path) -> bool:
     """Let go of the images' pages in memory; False if the kernel refuses."""
     try:
-        for file in folder.rglob("*.jpg"):
-            with file.open("rb") as opened:
-                os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        at_once(_drop, [*folder.rglob("*.jpg")])
     except OSError:
         return False
     return True
+
+
+def _drop(file: Path) -> None:
+    with file.open("rb") as opened:
+        os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def copied(source: Path, target: Path) -> float:
@@ -87,9 +102,8 @@ def copied(source: Path, target: Path) -> float:
     folders = [path for path in source.glob("*/*") if path.is_dir()]
     for folder in folders:
         (target / folder.relative_to(source)).mkdir(parents=True)
-    with ThreadPoolExecutor(COPY_THREADS) as pool:
-        files = [path for folder in folders for path in folder.iterdir()]
-        list(pool.map(lambda path: shutil.copyfile(path, target / path.relative_to(source)), files))
+    files = [path for folder in folders for path in folder.iterdir()]
+    at_once(shutil.copyfile, files, [target / path.relative_to(source) for path in files])
     return time.perf_counter() - began
 
 
@@ -229,9 +243,9 @@ def measured(options: argparse.Namespace, words: list[str], links: NodeLinks) ->
     validation = max(options.validation, ranks)
     images = Path(options.folder, "flowos-training", f"{options.images}-{validation}")
     if links.number == 0:
-        make_images(images, options.images, validation, options.side)
+        make_images(images, options.own, options.images, validation, options.side)
     every_feed = links.gathered(has_feed())  # when the images are there
-    sizes = [path.stat().st_size for path in (images / "train").rglob("*.jpg")]
+    sizes = at_once(os.path.getsize, [*(images / "train").rglob("*.jpg")])
     words, readings = [*words, "--epochs", str(options.epochs)], []
     for loader in LOADERS if all(every_feed) else LOADERS[:-1]:
         notes = {

@@ -6,6 +6,10 @@ _ATTACHED = (
     "a GPU of this machine, the paper's local case (else its processors, as device cpu); ExpEther"
     " and rCUDA are products that nothing here can stand in for"
 )
+_REMOTE = (
+    "a GPU of this machine, the paper's local case (else memory of its processors, as device cpu);"
+    " ExpEther and rCUDA are products, in their place remote is the device of a process on"
+)
 
 FIC = PaperSuite(
     name="fic",
@@ -15,16 +19,24 @@ FIC = PaperSuite(
             number="4",
             title="ib_write_bw: bandwidth over message size",
             caption="ib_write_bw",
-            parts=(FigurePart(probe="mpi", metrics=("bandwidth",)),),
-            instead="MPI between two ranks of this node, in place of InfiniBand QDR between two",
-            between="MPI between two nodes of the pool, in place of InfiniBand QDR by its verbs",
+            parts=(
+                FigurePart(
+                    probe="rdma", metrics=("bandwidth",), levels=(("program", "ib_write_bw"),)
+                ),
+                FigurePart(probe="mpi", metrics=("bandwidth",)),
+            ),
+            instead="where this node has an RDMA device, ib_write_bw through it and back; MPI"
+            " between two ranks; the paper's was between two nodes, by InfiniBand QDR",
+            between="where the nodes have an RDMA device, ib_write_bw between two of the pool; MPI"
+            " between them; the paper's was by InfiniBand QDR",
         ),
         PaperFigure(
             number="5",
             title="CPU to GPU: bandwidth over transfer size, local, ExpEther, rCUDA",
             caption="bandwidthTest",
-            parts=(FigurePart(probe="gpu_copy"),),
-            instead=_ATTACHED,
+            parts=(FigurePart(probe="gpu_copy"), FigurePart(probe="remote_copy")),
+            instead=f"{_REMOTE} this machine, reached by TCP's loopback",
+            between=f"{_REMOTE} another node of the pool, reached by TCP",
         ),
         PaperFigure(
             number="table 2",

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from flowos.model import Facts, Unmeasured, counted
 from flowos.report._comparison_table import grouped
+from flowos.report._comparison_table import summary as answers
 from flowos.report._suite import (
     NumberRow,
     ShownPart,
@@ -25,6 +26,7 @@ from flowos.report._suite_text import (
 from flowos.report._words import case_text, facts_rows, machine_line, remedy_of, value_of
 from flowos.report.page._comparison_table import verdict_table
 from flowos.report.page._head import document
+from flowos.report.page._lists import untrusted
 from flowos.report.page._marks import people, words
 from flowos.report.page._markup import Markup, join, tag
 from flowos.report.page._page import charts_of
@@ -78,6 +80,7 @@ def _figure(report: SuiteReport, figure: SuiteFigure, name: str) -> Markup:
         tag("p", figure.figure.caption, class_="note", lang="ja"),
         *_said(figure, bool(parts)),
         *(_part(part, f"{name}-{n}") for n, part in enumerate(parts)),
+        *_findings(figure),
         _numbers(report, figure, f"{name}-n"),
     )
 
@@ -115,12 +118,29 @@ def _part(part: ShownPart, name: str) -> Markup:
             for m in part.report.measurements
         )
         shown = tag("ul", *rows, class_="plain")
-    settings = tables if part.report.run.environments else [_folded(tables)] if tables else []
-    return join(shown, *settings)
+    doubts = untrusted(part.report) if part.report.untrusted else None
+    return join(shown, doubts, *_compared(part, tables))
+
+
+def _compared(part: ShownPart, tables: list[Markup]) -> Iterator[Markup]:
+    """Environments with how they compare in short; settings in a foldable list."""
+    if tables and part.report.run.environments:
+        yield tag("p", f"Between environments: {answers(part.verdicts)}.", class_="note")
+        yield from tables
+    elif tables:
+        yield _folded(tables)
 
 
 def _folded(tables: list[Markup]) -> Markup:
     return tag("details", tag("summary", "What each setting is worth"), *tables)
+
+
+def _findings(figure: SuiteFigure) -> Iterator[Markup]:
+    """Of each probe what the reports of its runs find in these numbers."""
+    for probe in dict.fromkeys(probe for probe, _ in figure.findings):
+        rows = (tag("li", words(said)) for of, said in figure.findings if of == probe)
+        yield tag("h3", f"Findings of {probe}")
+        yield tag("ul", *rows, class_="plain")
 
 
 def _numbers(report: SuiteReport, figure: SuiteFigure, name: str) -> Markup:
@@ -156,11 +176,11 @@ def _cells(row: NumberRow, figure: SuiteFigure) -> dict[str, str]:
 
 def _row(cells: list[str], columns: list[str], row: NumberRow) -> Markup:
     first, *rest = cells
-    untrusted = row.ours is not None and not row.ours.trust.good
+    doubted = row.ours is not None and not row.ours.trust.good
     kinds = {
         **dict.fromkeys(_PROSE, "wrap"),
         **dict.fromkeys(_NUMERIC, "n"),
-        **({_OURS: "warn wrap"} if untrusted else {}),
+        **({_OURS: "warn wrap"} if doubted else {}),
     }
     named_cells = (
         tag("td", words(cell) if column in _PROSE else people(cell), class_=kinds.get(column))
