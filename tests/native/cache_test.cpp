@@ -174,6 +174,18 @@ void what_is_dropped_makes_room() {
   CHECK(segment_bytes_of(folder.cache()) <= 8 << 20);
 }
 
+void a_small_data_set_takes_little_room_and_a_large_one_few_segments() {
+  const Folder folder;
+  Cache cache(folder.cache(), kPrint, 4000, Cache::Limits{.min_free_bytes = 0});
+  for (std::uint64_t sample = 0; sample < 10; ++sample) put(cache, sample);
+  CHECK(segment_bytes_of(folder.cache()) == 4 << 20);
+  for (std::uint64_t sample = 10; sample < 4000; ++sample) put(cache, sample);
+  const std::uint64_t bytes = Cache::state_of(folder.cache()).bytes;
+  CHECK(bytes > 16 << 20);
+  CHECK(segment_bytes_of(folder.cache()) <= 2 * bytes);
+  CHECK(segments_of(folder.cache()).size() < 10);
+}
+
 // Every second sample by what was seen before.
 bool read_either_way(Cache& cache, std::uint64_t sample, std::vector<std::byte>& bytes) {
   const auto seen = sample % 2 == 0 ? cache.find(sample) : std::nullopt;
@@ -332,6 +344,7 @@ int main() {
   each_sample_is_fetched_once_by_many_threads();
   a_cache_smaller_than_the_data_is_filled_and_then_says_full();
   what_is_dropped_makes_room();
+  a_small_data_set_takes_little_room_and_a_large_one_few_segments();
   a_reader_never_sees_other_bytes_while_another_drops();
   what_was_seen_and_has_moved_meanwhile_is_read_where_it_is_now();
   processes_share_the_reads_of_the_source_equally();

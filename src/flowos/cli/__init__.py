@@ -192,6 +192,9 @@ def _run(command: str, words: list[str], options: list[str]) -> int:
         where = f"{error.filename}: " if error.filename else ""
         print(f"{name}: {where}{error.strerror or error}", file=sys.stderr)
         return FAILED
+    except MemoryError:
+        print(f"{name}: it takes more memory than there is, or ulimit -v lets", file=sys.stderr)
+        return FAILED
 
 
 def _act(

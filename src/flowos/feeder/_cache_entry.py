@@ -14,9 +14,9 @@ import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from flowos._dataclasses import dataclass
 from flowos.feeder._paths import absolute, check_path
 from flowos.model import FeedError, brief_repr
 
@@ -150,6 +150,8 @@ def cache_folder(given: object) -> Path:
     word = os.fspath(given) if isinstance(given, (str, os.PathLike)) else ""
     if not word or not isinstance(word, str):
         raise FeedError(f"Feed: cache={brief_repr(given)}; expected the path of a folder")
+    if "://" in word:
+        raise FeedError(f"Feed: cache={brief_repr(given)} is a URL; expected a folder of this node")
     check_path(word)
     return absolute(os.path.expanduser(word))  # noqa: PTH111 - which never fails
 

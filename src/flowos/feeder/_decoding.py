@@ -4,13 +4,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from flowos._dataclasses import dataclass
 from flowos.feeder._arrays import stacked
 from flowos.feeder._decode_threads import DecodeThreads, Interrupted
 from flowos.feeder._extensions import ALL, PICTURES, SampleFilter, sample_filter
@@ -153,7 +153,7 @@ class Decoding:
         self._decode, self._policy = decode, policy
         self.ahead = ahead
         self.skipped = self.replaced = 0
-        self.leave: Callable[[], None] = lambda: None
+        self.leave: Callable[[], None] = _nothing
         """Of the `Ahead` that decodes by it."""
         self._decoders = DecodeThreads(threads)
         self._of_threads: dict[int, _Tally] = {}  # by their numbers; each adds to its own
@@ -234,14 +234,13 @@ class Decoding:
         at, why = next(iter(failed.items()))
         error = SampleError(f"{self._policy.name(int(indices[at]))}: {one_line(why)}")
         counted = self.skipped + self.replaced + len(failed)
-        if self._policy.on_error == "error" or counted > self._policy.max_skipped:
-            raise error from why
-        if self._policy.on_error == "skip":
-            self.skipped += len(failed)
-            return indices[sorted(values)]
-        if not values:
+        is_error = self._policy.on_error == "error" or counted > self._policy.max_skipped
+        if is_error or not values:  # an empty batch would train on nothing: its loss is NaN
             raise error from why
         good = sorted(values)
+        if self._policy.on_error == "skip":
+            self.skipped += len(failed)
+            return indices[good]
         taken = np.arange(len(indices))
         for number, place in enumerate(failed):
             taken[place] = good[number % len(good)]
@@ -253,6 +252,10 @@ class Decoding:
         """Waits for nothing."""
         self.leave()
         self._decoders.close()
+
+
+def _nothing() -> None:
+    return None
 
 
 def _guarded(decode: Decode, data: memoryview, epoch: int, sample: int) -> object:
@@ -312,6 +315,7 @@ class Ahead:
         """
         self.leave()
         self._thread.join()
+        self._decoding.leave = _nothing  # else they keep each other, and the files of the feeder
         while not self._queue.empty():
             if isinstance(got := self._queue.get(), _Started):
                 for future in got.futures:

@@ -4,12 +4,12 @@ import os
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from flowos._collected import when_collected
+from flowos._dataclasses import replace
 from flowos.feeder._arrays import Convert, check_type, converter, distributed_ranks, giving_arrays
 from flowos.feeder._data import CacheLimits, open_data
 from flowos.feeder._decoding import Ahead, Decoding, Policy, Way, chosen
@@ -65,8 +65,8 @@ class Feed:
     (with samples from the epoch's beginning).
     on_error: of a sample that cannot be had: "error" raises SampleError, which ends the epoch
     (what is left of it, `state_dict` can resume), "skip" leaves it out, "replace" takes another
-    of the batch; both count, up to `max_skipped`. framework: what arrays are: "numpy", "torch"
-    (page-locked, where it has a GPU) or "jax".
+    of the batch; both count, up to `max_skipped`, and raise it where a batch has none that can be
+    had. framework: what arrays are: "numpy", "torch" (page-locked, where it has a GPU) or "jax".
     extensions: of a folder's files those that are samples, as ("jpg", "png"), "pictures" or "all";
     None: "pictures" with `fo.decode.jpeg` and `fo.decode.image`, else all. member: which member of
     a shard is the sample, such as "jpg"; "": the first that is no cls, json or txt. dtype, length:

@@ -4,19 +4,19 @@ import glob
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from flowos._dataclasses import dataclass
 from flowos.feeder._endings import ARRAYS, BIN, PACKED_SHARDS, SHARD_COMPANIONS, SHARDS, TAR
 from flowos.feeder._entries import digest
 from flowos.feeder._interfaces import Listing, PrefetchBudget
 from flowos.feeder._one_line import listed
 from flowos.feeder._paths import absolute, check_path
-from flowos.feeder._source_options import Record, SourceOptions
+from flowos.feeder._source_options import Record, SourceOptions, refuse_others
 from flowos.feeder._url import expand
 from flowos.model import FeedError, brief_repr
 
@@ -124,8 +124,7 @@ def _of_folder(name: str, asked: SourceOptions) -> Mounted:
             return _of_files(name, shards, asked)
     except OSError as why:
         raise FeedError(f"Feed: {name} cannot be listed: {why.strerror}") from why
-    if asked.member:
-        raise FeedError(f"Feed: member={asked.member!r} goes with tar shards; {name} has none")
+    refuse_others(name, asked)
     return Mounted(name=name, root=root, kind="folder")
 
 
@@ -162,8 +161,10 @@ def _of_files(name: str, files: Sequence[Path], asked: SourceOptions) -> Mounted
     below = tuple(str(path.relative_to(root)) for path in paths)
     root, endings = root.resolve(), {path.suffix for path in paths}
     if endings == {TAR}:
+        refuse_others(name, asked, "member")
         return Mounted(name=name, root=root, kind="tars", files=below, member=asked.member)
     if len(endings) == 1 and endings <= set(ARRAYS):
+        refuse_others(name, asked, "dtype", "length")
         header_bytes, record = _layout(paths, asked)
         return Mounted(
             name=name,

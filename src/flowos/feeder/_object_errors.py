@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from flowos._dataclasses import dataclass
 from flowos.feeder._object_clouds import CLOUD_OF, WEB
 from flowos.feeder._url import line_without_secrets
 from flowos.model import FeedError
@@ -13,9 +13,12 @@ _METADATA = ("169.254.169.254", "169.254.170.2", "metadata.google.internal", "fd
 
 # Of those that a request itself is to blame for, these two are about the moment.
 _PASSING_STATUS = frozenset({408, 429})
+# Of those that a server is to blame for, these two are not: it will never know the request.
+_UNKNOWN_REQUEST = frozenset({501, 505})
 DENIED_STATUS = frozenset({401, 403})
 _DENIED = frozenset({"PermissionDeniedError", "UnauthenticatedError"})
 _TOO_FAR = 416  # range not satisfiable
+_NO_SUCH_METHOD = 405
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ def passes(why: Exception) -> bool:
 
 def status_passes(status: int) -> bool:
     """Of an HTTP answer that is an error."""
-    return status >= 500 or status in _PASSING_STATUS
+    return status in _PASSING_STATUS or (status >= 500 and status not in _UNKNOWN_REQUEST)
 
 
 def reason(why: Exception, scheme: str, timeout_seconds: float, tried_seconds: float) -> str:
@@ -80,6 +83,10 @@ _KINDS: tuple[tuple[Callable[[_Said], bool], str], ...] = (
     (
         lambda said: said.status in DENIED_STATUS or said.type in _DENIED,
         "access denied{code}{remedy}",
+    ),
+    (
+        lambda said: said.status == _NO_SUCH_METHOD and "performing HEAD" in said.text,
+        "this server refuses HEAD requests, by which sizes are asked for",
     ),
     (lambda said: said.type in ("FileNotFoundError", "NotFoundError"), "it is not there"),
     (

@@ -180,6 +180,12 @@ class ParquetSource:
             )
         if self._requested:
             raise FeedError(f"{self.name}: no column {self._requested}; there are {list(columns)}")
+        if not fit:
+            there = ", ".join(f"{name} ({kind})" for name, kind in columns.items())
+            raise FeedError(
+                f"{self.name}: no column can be a sample: bytes, texts and lists of numbers can; "
+                f"there are {there or 'no columns'}"
+            )
         likely = [name for name in fit if name != self._label_column] or fit
         if len(likely) != 1:
             raise FeedError(f"{self.name}: say which column is the sample: one of {likely}")
@@ -200,13 +206,18 @@ class ParquetSource:
                 )
 
     def _kind(self, key: str, column: str) -> Any:
-        """The Arrow type of a column. Raises FeedError if the file has none of this name."""
-        columns = dict(_columns(self._files.schema(key)))
-        if column not in columns:
+        """The Arrow type of a column. Raises FeedError if the file has not one of this name."""
+        columns = _columns(self._files.schema(key))
+        kinds = [kind for name, kind in columns if name == column]
+        if not kinds:
+            there = [name for name, _ in columns]
+            raise FeedError(f"{self._files.where(key)}: no column {column}; there are {there}")
+        if len(kinds) > 1:
             raise FeedError(
-                f"{self._files.where(key)}: no column {column}; there are {list(columns)}"
+                f"{self._files.where(key)}: {len(kinds)} columns are called {column}: write it "
+                "again with names of their own"
             )
-        return columns[column]
+        return kinds[0]
 
     def _labels(self, keys: Sequence[str]) -> tuple[list[int], list[str]]:
         """And the names that they number. Raises FeedError if there is no such column, or it
@@ -241,10 +252,12 @@ def _label_values(where: str, name: str, values: Any) -> list[int] | list[str]:
     """What one file says, which has rows. Raises FeedError where that is no label."""
     import pyarrow.types as types
 
+    if types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
     kind = values.type
     if values.null_count:
         raise FeedError(f"{where}: {values.null_count} labels in {name} are null")
-    if types.is_string(kind) or types.is_large_string(kind):
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return list(values.to_pylist())
     if not (types.is_integer(kind) or types.is_boolean(kind)):
         raise FeedError(f"{where}: labels are whole numbers or texts, {name} is not: it is {kind}")

@@ -58,6 +58,10 @@ class RemoteSource:
         if not entries:
             raise FeedError(f"{self.name}: nothing is there{_called(self._url)}")
         if not _only_shards([entry.key for entry in entries]):
+            if self._member:
+                raise FeedError(
+                    f"{self.name}: member={self._member!r} goes with tar shards; there are none"
+                )
             return _catalog_of(entries)
         add(found, -len(entries))  # samples are counted, not shards
         shards = [entry for entry in entries if entry.key.endswith(TAR)]

@@ -11,8 +11,8 @@ from flowos.feeder._endings import PARQUET
 from flowos.feeder._entries import digest
 from flowos.feeder._mounted import Mounted, mounted, shards_in
 from flowos.feeder._paths import absolute, check_path
-from flowos.feeder._source_options import SourceOptions
-from flowos.feeder._url import read_url
+from flowos.feeder._source_options import SourceOptions, refuse_others
+from flowos.feeder._url import read_url, without_secrets
 from flowos.model import FeedError, brief_repr
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ def _at_url(places: list[str], asked: SourceOptions) -> "tuple[Source, str]":
     from flowos.feeder._remote import open_url
 
     url = read_url(text)
+    refuse_others(url.shown, asked, "member")
     key = digest(url.shown, *url.named, url.pattern, asked.member, *_endpoints())
     return open_url(text, member=asked.member), key
 
@@ -116,6 +117,7 @@ def _of_table(places: list[str], asked: SourceOptions) -> "tuple[Source, str]":
     from flowos.feeder._parquet import ParquetSource
 
     place = places[0] if "://" in places[0] else str(absolute(places[0]).resolve())
+    refuse_others(without_secrets(places[0]), asked)
     source = ParquetSource(place, column=asked.column, label_column=asked.label_column)
     return source, digest(source.name, asked.column, asked.label_column, *_endpoints())
 

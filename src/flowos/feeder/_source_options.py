@@ -1,11 +1,11 @@
 """Options of a source other than its path, and when two samples are equal."""
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from flowos._dataclasses import dataclass
 from flowos.feeder._extensions import ALL, SampleFilter
 from flowos.model import FeedError, brief_repr
 
@@ -26,6 +26,19 @@ class SourceOptions:
     column: str = ""
     label_column: str = ""
     files: SampleFilter = ALL
+
+
+_ARRAYS = "token arrays, .npy or .bin files that are mounted here"
+_GOES_WITH = {"member": "tar shards", "dtype": _ARRAYS, "length": _ARRAYS}
+
+
+def refuse_others(where: str, asked: SourceOptions, *fitting: str) -> None:
+    """Raises FeedError if one is given that is not among the fitting: it would change nothing."""
+    for name, kind in _GOES_WITH.items():
+        value = getattr(asked, name)
+        if name not in fitting and value is not None and value != "":
+            said = repr(value) if isinstance(value, str) else value
+            raise FeedError(f"Feed: {name}={said} goes with {kind}; {where} has none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

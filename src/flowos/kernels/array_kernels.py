@@ -15,7 +15,7 @@ import numpy as np
 TYPES = ("int32", "int64", "float32", "float64")
 FLOATS = TYPES[2:]
 EXACT = 2.0**53
-"""Up to here each whole number is a float64."""
+"""Up to here each whole number is a float64, and the next one becomes this one."""
 SHARED = 1 << 19
 """From so many elements on several threads sort: to start one takes as long as a few."""
 BLOCK = 1 << 16
@@ -91,16 +91,20 @@ def histogram(x: Any, bins: int = 256, range: Any = None) -> tuple[Any, Any]:
     low, high = _limits(values, bins, range)
     if whole := whole_bins(values, bins, (low, high)):
         return _counts(values, bins, *whole), np.linspace(low, high, bins + 1)
+    if range is None and values.dtype.name in FLOATS:  # as NumPy's own limits are: of its type
+        low, high = values.dtype.type(low), values.dtype.type(high)
     counts, edges = library.histogram(values, bins, (low, high))
     return counts, edges
 
 
 def whole_bins(x: Any, bins: int, range: Any) -> tuple[int, int] | None:
     """Lowest limit and width, where integers are counted in bins of whole numbers; else None."""
+    if not _is_integers(x):
+        return None
     low, high = _limits(x, bins, range)
     width = (high - low) / bins
-    exact = max(-low, high) <= EXACT and low.is_integer() and width.is_integer()
-    return (int(low), int(width)) if exact and _is_integers(x) else None
+    exact = max(-low, high) < EXACT and low.is_integer() and width.is_integer()
+    return (int(low), int(width)) if exact else None
 
 
 def _is_integers(x: Any) -> bool:

@@ -1,17 +1,20 @@
 """A matrix as the native solver takes it: compressed sparse rows, looked at where they lie."""
 
-from dataclasses import dataclass
+from copy import copy
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from flowos._dataclasses import dataclass
 from flowos.model import SolveError, brief_repr
 
 Indices: TypeAlias = NDArray[Any]
 """int32 or int64"""
 
 Values: TypeAlias = NDArray[np.float64]
+
+_USUAL = (np.dtype(np.int32), np.dtype(np.int64))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,14 +85,8 @@ def _csr_in(given: Any, lower: bool) -> Csr:
     if np.ma.is_masked(getattr(given, "data", None)):
         raise SolveError("A has masked values: fill them, as with A.data.filled(0)")
     rows = given.T if _is_by_columns(given) and not lower else _rows_of(given)
-    if rows.data.dtype.kind not in "biuf":
-        raise SolveError(f"A holds {rows.data.dtype}: expected real numbers")
-    if rows.data.ndim != 1 or rows.indices.ndim != 1 or rows.indices.dtype.kind not in "iu":
-        raise SolveError(
-            f"A: data ({rows.data.dtype}, {rows.data.shape}) and indices ({rows.indices.dtype}, "
-            f"{rows.indices.shape}) must be one-dimensional, and indices whole numbers"
-        )
-    rows = _tidied(rows, shape[0])
+    _check_arrays(rows)
+    rows = _tidied(_in_usual_types(rows), shape[0])
     entries = int(rows.indptr[-1])
     types = {rows.indptr.dtype, rows.indices.dtype}
     index = np.int32 if types == {np.dtype(np.int32)} else np.int64
@@ -98,6 +95,29 @@ def _csr_in(given: Any, lower: bool) -> Csr:
         indices=np.ascontiguousarray(rows.indices[:entries], index),
         indptr=np.ascontiguousarray(rows.indptr, index),
     )
+
+
+def _check_arrays(rows: Any) -> None:
+    """A person may have set them, which SciPy does not look at."""
+    parts = {name: getattr(rows, name) for name in ("data", "indices", "indptr")}
+    for name, part in parts.items():
+        if not isinstance(part, np.ndarray):
+            raise SolveError(f"A: {name} is {brief_repr(part)}: expected an array")
+    if parts["data"].dtype.kind not in "biuf":
+        raise SolveError(f"A holds {parts['data'].dtype}: expected real numbers")
+    whole = all(parts[name].dtype.kind in "iu" for name in ("indices", "indptr"))
+    if not whole or any(part.ndim != 1 for part in parts.values()):
+        said = ", ".join(f"{name} ({a.dtype}, {a.shape})" for name, a in parts.items())
+        raise SolveError(f"A: {said} must be one-dimensional, and indices and indptr whole numbers")
+
+
+def _in_usual_types(rows: Any) -> Any:
+    """The same, or a copy with those of indices that SciPy's own functions take."""
+    if rows.indices.dtype in _USUAL and rows.indptr.dtype in _USUAL:
+        return rows
+    other = copy(rows)
+    other.indices, other.indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
+    return other
 
 
 def _rows_of(given: Any) -> Any:
@@ -123,6 +143,6 @@ def _tidied(rows: Any, count: int) -> Any:
         return rows
     if (np.diff(starts) < 0).any():
         raise SolveError("A: indptr must not fall")
-    copy = rows.astype(np.float64)  # in a small integer, a sum would wrap around
-    copy.sum_duplicates()
-    return copy
+    added = rows.astype(np.float64)  # in a small integer, a sum would wrap around
+    added.sum_duplicates()
+    return added

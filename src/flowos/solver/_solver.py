@@ -9,7 +9,6 @@ import os
 import weakref
 from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from math import isfinite
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from flowos._dataclasses import dataclass, field
 from flowos._signatures import with_keywords
 from flowos.model import SolveError, brief_repr
 from flowos.report import ConvergencePlot, convergence_cell
@@ -218,7 +218,7 @@ class Solver:
         iterate: closer to the solution in A's norm than any before, even where its residual is
         larger than b. Raises SolveError for an invalid b or x0.
         """
-        _check_goal(rtol, atol, maxiter)
+        _check_goal(rtol, atol, maxiter, callback)
         right = _real_vector("b", b, self._rows)
         x = np.zeros(self._rows) if x0 is None else _real_vector("x0", x0, self._rows).copy()
         with self._alone():
@@ -332,6 +332,8 @@ def _real_vector(name: str, given: ArrayLike, rows: int) -> Vector:
     """
     if np.ma.is_masked(given):
         raise SolveError(f"{name} has masked values: fill them, as with {name}.filled(0)")
+    if hasattr(given, "toarray"):
+        raise SolveError(f"{name} is sparse: give {name}.toarray()")
     try:
         array = np.asarray(given)
     except Exception as why:  # rows of different lengths, a tensor with a gradient: as it likes
@@ -353,9 +355,11 @@ def _largest(values: Vector) -> float:
     return float(max(values.max(), -values.min()))
 
 
-def _check_goal(rtol: float, atol: float, maxiter: int | None) -> None:
+def _check_goal(rtol: float, atol: float, maxiter: int | None, callback: object) -> None:
     for name, given in (("rtol", rtol), ("atol", atol)):
         if not is_number(given, max_=_LARGEST):
             raise SolveError(f"{name}={brief_repr(given)}; expected a number from 0 on")
     if maxiter is not None and not is_whole(maxiter, _MAX_ITERATIONS):
-        raise SolveError(f"maxiter={brief_repr(maxiter)}; expected a whole number from 1 on")
+        raise SolveError(f"maxiter={brief_repr(maxiter)}; expected a whole number, 1 to 2**62")
+    if callback is not None and not callable(callback):
+        raise SolveError(f"callback={brief_repr(callback)}; expected a function, or None")

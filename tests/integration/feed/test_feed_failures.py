@@ -135,6 +135,20 @@ def test_what_a_function_cannot_decode_is_left_out_or_replaced_and_counted(data:
         list(feed.epoch(0))
 
 
+@pytest.mark.parametrize("policy", ["skip", "replace"])
+def test_a_batch_of_which_none_can_be_had_is_an_error(data: Path, policy: str) -> None:
+    """Not an empty batch, of which a training makes NaN. Decoded in Python as natively."""
+    jpeg = fo.decode.jpeg(8)
+    ways: list[Any] = [fails_for_7, jpeg]
+    for decode, name in zip(ways, ("bee/007", "ant/000"), strict=True):
+        options: dict[str, Any] = {"decode": decode, "shuffle": False, "on_error": policy}
+        with (
+            fo.Feed(data, batch_size=1, **options) as feed,
+            pytest.raises(fo.SampleError, match=rf"{name}\.jpg"),
+        ):
+            list(feed.epoch(0))
+
+
 class WordlessError(Exception):
     def __str__(self) -> str:
         raise ValueError("nothing to say")

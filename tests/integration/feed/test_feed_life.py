@@ -354,6 +354,30 @@ def test_a_decode_function_that_never_returns_does_not_hold_up_the_programs_end(
     assert said[1].endswith("\nKeyboardInterrupt\n")
 
 
+@pytest.mark.parametrize("is_left", [False, True])
+def test_a_closed_feed_has_no_file_open_whoever_decoded(
+    data: Path, tmp_path: Path, is_left: bool
+) -> None:
+    """Without the collector's help: a cleared cache would keep its room on the disk."""
+
+    def opened() -> set[str]:
+        links = [str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.exists()]
+        return {link for link in links if link.startswith((f"{tmp_path}/cache", f"{data}"))}
+
+    gc.disable()
+    try:
+        feed = fo.Feed(data, tmp_path / "cache", batch_size=8, decode=len)
+        epoch = feed.epoch(0)
+        next(epoch)
+        assert opened()
+        if not is_left:
+            list(epoch)
+        feed.close()
+        assert opened() == set()
+    finally:
+        gc.enable()
+
+
 AT_EXIT = """
 import flowos as fo
 feed = fo.Feed(sys.argv[2], batch_size=4, column="image")

@@ -322,6 +322,42 @@ def test_labels_that_are_null_are_told(tmp_path: Path) -> None:
         ParquetSource(path, column="x", label_column="label").catalog()
 
 
+@pytest.mark.parametrize(
+    "kind", [pa.string_view(), pa.dictionary(pa.int8(), pa.string()), pa.large_string()]
+)
+def test_labels_are_texts_however_they_are_kept(tmp_path: Path, kind: Any) -> None:
+    """As pandas keeps what it calls categories."""
+    label = pa.array(["dog", "cat", "dog"]).cast(kind)
+    path = write(tmp_path / "x.parquet", range(0), image=[b"1", b"2", b"3"], label=label)
+    catalog = ParquetSource(path, column="image", label_column="label").catalog()
+    labels = catalog.labels()
+    assert labels is not None
+    assert labels.tolist() == [1, 0, 1]
+    assert catalog.classes() == ["cat", "dog"]
+
+
+def test_numbers_that_are_kept_once_are_labels(tmp_path: Path) -> None:
+    label = pa.array([70, 3, 70]).dictionary_encode()
+    path = write(tmp_path / "x.parquet", range(0), image=[b"1", b"2", b"3"], label=label)
+    labels = ParquetSource(path, label_column="label").catalog().labels()
+    assert labels is not None
+    assert labels.tolist() == [70, 3, 70]
+
+
+def test_a_table_without_a_sample_in_it_is_told(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.parquet", range(0), label=[1, 2])
+    with pytest.raises(FeedError, match=r"no column can be a sample: .*; there are label \(int64"):
+        ParquetSource(path).catalog()
+
+
+def test_two_columns_of_one_name_are_told(tmp_path: Path) -> None:
+    table = pa.Table.from_arrays([pa.array([b"1"]), pa.array([b"2"])], names=["image", "image"])
+    pq.write_table(table, tmp_path / "x.parquet")
+    for column in ("", "image"):
+        with pytest.raises(FeedError, match=r"x\.parquet: 2 columns are called image: write it"):
+            ParquetSource(tmp_path / "x.parquet", column=column).catalog()
+
+
 def test_what_is_no_parquet_is_told(tmp_path: Path) -> None:
     (tmp_path / "x.parquet").write_bytes(b"no parquet at all, but long enough for a footer")
     with pytest.raises(FeedError, match=r"x\.parquet: ArrowInvalid: .*magic"):

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -205,6 +206,15 @@ def test_a_link_is_followed_to_what_it_names(flowos: Flowos, tmp_path: Path) -> 
     flowos("solve", "poisson:9", "--out", "x.npy")
     assert (tmp_path / "x.npy").is_symlink()
     assert np.load(tmp_path / "other.npy").shape == (9,)
+
+
+def test_too_little_memory_is_one_line(variables: dict[str, str]) -> None:
+    """Under a limit of a batch system, as Grid Engine's h_vmem, or on a machine with so little."""
+    command = "ulimit -v 2000000; exec python -m flowos solve poisson:300x300x300"
+    shell = ["bash", "-c", command.replace("python", sys.executable)]
+    done = subprocess.run(shell, capture_output=True, text=True, env=variables, check=False)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert "it takes more memory than there is" in done.stderr or "machine has" in done.stderr
 
 
 def test_what_nothing_solves_is_told_with_both_residuals(flowos: Flowos, tmp_path: Path) -> None:

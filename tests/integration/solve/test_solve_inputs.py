@@ -100,6 +100,18 @@ def test_masked_numbers_are_not_taken_for_numbers() -> None:
     assert refused(laplacian(6, 6), b) == "b has masked values: fill them, as with b.filled(0)"
 
 
+@pytest.mark.parametrize("make", [sparse.coo_array, sparse.csr_matrix])
+def test_a_sparse_right_hand_side_is_refused_with_its_remedy(make: Any) -> None:
+    assert refused(laplacian(6, 6), make(np.ones(36))) == "b is sparse: give b.toarray()"
+
+
+def test_a_callback_that_cannot_be_called_is_refused_before_all_else() -> None:
+    said = refused(laplacian(6, 6), np.ones(36), callback=3)
+    assert said == "callback=3 (int); expected a function, or None"
+    said = refused(laplacian(6, 6), np.ones(36), maxiter=2**63 - 1)
+    assert said.endswith("expected a whole number, 1 to 2**62")
+
+
 MARKET = "%%MatrixMarket matrix "
 
 

@@ -114,6 +114,8 @@ def test_a_cache_folder_is_a_path_and_may_begin_at_home(monkeypatch: pytest.Monk
     for wrong in (5, "", b"/cache", ["/cache"]):
         with pytest.raises(FeedError, match=r"Feed: cache=.*; expected the path of a folder"):
             cache_folder(wrong)
+    with pytest.raises(FeedError, match=r"cache='s3://b/c' \(str\) is a URL; expected a folder of"):
+        cache_folder("s3://b/c")
     with pytest.raises(FeedError, match=r"x00b.* is no path: it has a zero byte"):
         cache_folder("a\0b")
 

@@ -126,6 +126,25 @@ def test_a_histogram_of_floats_leaves_out_nan_and_what_is_outside() -> None:
     assert fo.kernels.histogram(extreme, bins=2)[0].tolist() == [1, 1]
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("bins", [1, 2, 256])
+def test_an_integer_that_no_float_is_keeps_its_place_in_a_histogram(bins: int, sign: int) -> None:
+    x = np.array([0, sign * (2**53 + 1)])
+    counts, edges = fo.kernels.histogram(x, bins)
+    true, at = np.histogram(x, bins)
+    assert counts.sum() == 2
+    assert (counts.tolist(), edges.tolist()) == (true.tolist(), at.tolist())
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_edges_of_floats_are_those_of_numpy(kind: str) -> None:
+    for x in (numbers(1001, kind), np.full(3, 7.25, kind), np.zeros(0, kind)):
+        counts, edges = fo.kernels.histogram(x)
+        true, at = np.histogram(x, 256)
+        assert edges.dtype == at.dtype
+        assert (counts.tolist(), edges.tolist()) == (true.tolist(), at.tolist())
+
+
 def test_a_product() -> None:
     a, b = np.arange(6.0).reshape(2, 3), np.ones((3, 1))
     assert fo.kernels.gemm(a, b).tolist() == [[3.0], [12.0]]
@@ -169,6 +188,7 @@ def test_they_name_the_library_that_computes() -> None:
     assert k.sort.library(x).startswith(f"NumPy {np.__version__}, np.sort")
     assert k.histogram.library(x, 4, (0, 4)).endswith("np.bincount")
     assert k.histogram.library(x, 4, (0, 3)).endswith("np.histogram")
+    assert k.histogram.library([1]).endswith("np.histogram")
     assert k.gemm.library(np.eye(2), np.eye(2)).startswith("NumPy")
 
 

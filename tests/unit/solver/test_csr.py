@@ -72,6 +72,40 @@ def test_masked_values_and_arrays_that_are_no_entries_are_refused() -> None:
             as_csr(given)
 
 
+def with_parts(**parts: Any) -> Any:
+    """A matrix whose arrays were set by hand, which SciPy does not look at."""
+    given = sparse.csr_array(DENSE)
+    for name, part in parts.items():
+        setattr(given, name, part)
+    return given
+
+
+@pytest.mark.parametrize("kind", [np.uint32, np.uint64, np.int16, ">i4", ">i8"])
+def test_indices_of_other_types_are_taken(kind: Any) -> None:
+    plain = sparse.csr_array(DENSE)
+    indices, starts = plain.indices.astype(kind), plain.indptr.astype(kind)
+    given = with_parts(indices=indices, indptr=starts)
+    assert np.array_equal(dense_of(as_csr(given)), DENSE)
+    assert given.indices is indices
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64, np.uint32, np.uint64])
+def test_starts_of_rows_that_fall_are_refused(kind: Any) -> None:
+    starts = np.array([0, 5, 2, 7], kind)
+    indices = sparse.csr_array(DENSE).indices.astype(kind)
+    with pytest.raises(SolveError, match="A: indptr must not fall"):
+        as_csr(with_parts(indptr=starts, indices=indices))
+
+
+def test_starts_of_rows_that_are_no_whole_numbers_are_refused() -> None:
+    starts = sparse.csr_array(DENSE).indptr
+    for given in (starts.astype(float), starts.astype(complex), starts[np.newaxis]):
+        with pytest.raises(SolveError, match="indices and indptr whole numbers"):
+            as_csr(with_parts(indptr=given))
+    with pytest.raises(SolveError, match=r"A: indptr is \[.*\(list\): expected an array"):
+        as_csr(with_parts(indptr=starts.tolist()))
+
+
 @pytest.mark.parametrize("kind", [np.float32, np.int16, np.uint8, np.longdouble])
 def test_other_real_numbers_become_doubles(kind: Any) -> None:
     found = as_csr(sparse.csr_array(np.abs(DENSE).astype(kind)))

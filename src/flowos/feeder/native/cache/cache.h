@@ -47,9 +47,9 @@ class Cache {
   };
 
   struct Limits {
-    std::uint64_t max_bytes = 0;             // 0: what the file system has
-    std::uint64_t min_free_bytes = 1 << 30;  // stays free on the file system
-    std::uint64_t segment_bytes = 256 << 20;
+    std::uint64_t max_bytes = 0;              // 0: what the file system has
+    std::uint64_t min_free_bytes = 1 << 30;   // stays free on the file system
+    std::uint64_t segment_bytes = 256 << 20;  // at most; the first are smaller
     // Of caches of other data sets, as FOLDER/NAME/samples. Where the file system has no room,
     // those that no process uses are removed, whole, the one whose last use is longest ago first.
     std::string neighbours = "";

@@ -116,9 +116,11 @@ std::optional<std::uint32_t> Segments::make_segment(std::uint32_t slots, std::ui
   const std::uint64_t there = whole_slots(std::min(room(why), max_file_bytes()));
   if (there < needed) return std::nullopt;
   const std::uint64_t part = std::max(kMinSegment, whole_slots(there / (2ULL * sharers)));
+  // As much again as there is: a small data set takes no large one.
+  const std::uint64_t held = std::max(kMinSegment, index_.header().held_bytes.load());
+  const std::uint64_t usual = std::min({limits_.segment_bytes, kMaxSegment, held});
   std::uint64_t size =
-      std::min({there, std::max(part, needed),
-                std::max(whole_slots(std::min(limits_.segment_bytes, kMaxSegment)), needed)});
+      std::min({there, std::max(part, needed), std::max(whole_slots(usual), needed)});
   for (; size != 0; size = next_smaller(size, needed)) {
     if (!hold(size)) continue;
     const std::uint32_t number = new_number();
