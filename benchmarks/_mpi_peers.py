@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from flowos.model import Exited, Outcome
@@ -50,8 +51,8 @@ _NETPIPE_REPEATS = "200"
 
 ROOT_MAY = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
-Numbers = dict[tuple[str, str], float]
-"""Metric and bytes -> seconds, byte/s or 1/s."""
+Numbers = dict[str, float]
+"""Metric -> seconds, byte/s or 1/s."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Family:
     name: str
     compiler: str
     mpirun: tuple[str, ...]
-    variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def run(self, *words: str, **variables: str) -> Outcome:
         env = {**os.environ, **ROOT_MAY, **self.variables, **variables}
@@ -79,48 +80,59 @@ def intel_mpi(imb: Path) -> Family:
     return Family("intel", str(imb / "bin/mpicc"), starts, variables)
 
 
-def of_osu(family: Family, folder: Path) -> Numbers:
+def of_osu(family: Family, folder: Path, size: str) -> Numbers:
     found: Numbers = {}
     for name, metrics in OSU.items():
         program = next((p for p in sorted(folder.rglob(name)) if os.access(p, os.X_OK)), None)
         if program is None or program.is_dir():
             sys.exit(f"mpi: no {name} below {folder}")
-        words = (str(program), *_as_floats(family, str(program)))
-        found.update(_columns(family.run(*words).stdout.decode(), metrics))
+        words = (str(program), *_osu_options(_help_of(family, str(program)), size))
+        numbers = dict(_columns(family.run(*words).stdout.decode(), size, metrics))
+        if not numbers:
+            sys.exit(f"mpi: {program} printed no numbers of {size} bytes with {family.name}")
+        found.update(numbers)
     return found
 
 
-def _as_floats(family: Family, program: str) -> tuple[str, ...]:
-    """Since 7.2 what is summed are characters, unless one says otherwise."""
-    said = family.run(program, "--help").stdout
-    return ("-T", "mpi_float") if b"mpi_float" in said else ()
+@cache
+def _help_of(family: Family, program: str) -> str:
+    outcome = family.run(program, "--help")
+    return (outcome.stdout + outcome.stderr).decode()
 
 
-def of_imb(family: Family, imb: Path, ours: Path) -> Numbers:
+def _osu_options(said: str, size: str) -> Iterator[str]:
+    """Before 5.4 pairs run all sizes. Since 7.2 what is summed are characters, unless one asks."""
+    if "[MIN:]MAX" in said:
+        yield from ("-m", f"{size}:{size}")
+    if "mpi_float" in said:
+        yield from ("-T", "mpi_float")
+
+
+def of_imb(family: Family, imb: Path, ours: Path, size: str) -> Numbers:
     """ours: a program that was built with the MPI of the family, whose library IMB then loads."""
     with tempfile.TemporaryDirectory() as folder:
         variables = {} if family.name == "intel" else _as_intel_mpi(ours, Path(folder))
-        words = (str(imb / "bin/IMB-MPI1"), *IMB, "-msgsize", ",".join(SIZES))
+        words = (str(imb / "bin/IMB-MPI1"), *IMB, "-msgsize", size)
         text = family.run(*words, **variables).stdout.decode()
     parts = re.split(r"^# Benchmarking (\w+)", text, flags=re.MULTILINE)
     found: Numbers = {}
     for name, part in zip(parts[1::2], parts[2::2], strict=True):
-        found.update(_columns(part, IMB[name]))
+        found.update(_columns(part, size, IMB[name]))
     if not found:
         sys.exit(f"mpi: IMB of {imb} printed no numbers with {family.name}")
     return found
 
 
-def of_netpipe(family: Family, program: str) -> Numbers:
+def of_netpipe(family: Family, program: str, size: str) -> Numbers:
     """Its ping-pong's time one way, of which it writes the best of some trials."""
     with tempfile.TemporaryDirectory() as folder:
-        file, sizes = Path(folder, "out"), ("-l", SIZES[0], "-u", SIZES[-1], "-p", "0")
+        file, sizes = Path(folder, "out"), ("-l", size, "-u", size, "-p", "0")
         family.run(program, *sizes, "-n", _NETPIPE_REPEATS, "-o", str(file))
         rows = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
-    found = {("latency", row[0]): float(row[2]) for row in rows if row[0] in SIZES}
+    found = [float(row[2]) for row in rows if row[0] == size]
     if not found:
         sys.exit(f"mpi: {program} wrote no numbers")
-    return found
+    return {"latency": found[0]}
 
 
 def _as_intel_mpi(program: Path, folder: Path) -> dict[str, str]:
@@ -132,11 +144,11 @@ def _as_intel_mpi(program: Path, folder: Path) -> dict[str, str]:
     return {"LD_LIBRARY_PATH": str(folder)}
 
 
-def _columns(text: str, metrics: tuple[str, ...]) -> Iterator[tuple[tuple[str, str], float]]:
-    """Of lines that begin with a size. IMB puts a sentence there where its time was up."""
+def _columns(text: str, size: str, metrics: tuple[str, ...]) -> Iterator[tuple[str, float]]:
+    """Of the line that begins with the size. IMB puts a sentence there where its time was up."""
     for line in text.splitlines():
-        size, *numbers = line.split() or [""]
-        if size in SIZES and len(numbers) >= len(metrics):
+        first, *numbers = line.split() or [""]
+        if first == size and len(numbers) >= len(metrics):
             for metric, number in zip(metrics, numbers, strict=False):
                 if metric and re.fullmatch(r"[\d.]+", number):
-                    yield (metric, size), float(number) * BASE_UNIT[metric]
+                    yield metric, float(number) * BASE_UNIT[metric]

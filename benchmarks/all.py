@@ -32,6 +32,7 @@ NAMES = (
     "leftovers",
     "feed",
     "training",
+    "training_on_nodes",
     "solve",
     "solve_busy",
     "serve",

@@ -7,6 +7,7 @@ install impi-rt impi-devel`), and is run with that and MPICH, as Open MPI has an
 interface. NetPIPE is run where it is (`apt install netpipe-openmpi netpipe-mpich2`): its ping-pong
 alone, of which it gives the best of seven trials. `agree` says for each MPI and each of them how
 many numbers do; an MPI that there is none for is `not compared`, and our own numbers are shown.
+Turns are of one size of messages, so that both numbers of a pair are taken seconds apart.
 
 Our program verifies all data that it sends. They print two decimals of a microsecond, so half of
 the last one is allowed in addition to the 5 %. `best_ratio` is of the best of all rounds: where
@@ -57,7 +58,8 @@ class Contest:
     family: Family
     binary: Path
     against: str = ""
-    theirs: Callable[[], Numbers] | None = None
+    theirs: Callable[[str], Numbers] | None = None
+    """For messages of so many bytes."""
 
 
 def main() -> int:
@@ -70,7 +72,8 @@ def main() -> int:
             sample
             for number in range(args.rounds)
             for contest in found
-            for sample in round_of(contest, number)
+            for size in SIZES
+            for sample in round_of(contest, size, number)
         ]
     verdicts = compare(samples, axis="program", base="theirs", margin=MARGIN, looks=1)
     both = [v for v in verdicts if all(sides(samples, v))]
@@ -109,7 +112,7 @@ def contests(args: argparse.Namespace, folder: Path) -> Iterator[Contest]:
 
 def peers(
     family: Family, binary: Path, osu: Path | None, imb: Path | None
-) -> Iterator[tuple[str, Callable[[], Numbers]]]:
+) -> Iterator[tuple[str, Callable[[str], Numbers]]]:
     if osu:
         yield "OSU", partial(of_osu, family, osu)
     if imb and family.name != "openmpi":
@@ -125,11 +128,11 @@ def built(family: Family, folder: Path) -> Path:
     return binary
 
 
-def round_of(contest: Contest, number: int) -> Iterator[Sample]:
+def round_of(contest: Contest, size: str, number: int) -> Iterator[Sample]:
     turns = ("ours", "theirs", "theirs", "ours") if contest.theirs else ("ours", "ours")
     for program in turns:
         theirs = contest.theirs if program == "theirs" else None
-        for (metric, size), value in (theirs() if theirs else ours(contest)).items():
+        for metric, value in (theirs(size) if theirs else ours(contest, size)).items():
             levels = {
                 "program": program,
                 "mpi": contest.family.name,
@@ -146,12 +149,12 @@ def round_of(contest: Contest, number: int) -> Iterator[Sample]:
             )
 
 
-def ours(contest: Contest) -> Numbers:
-    outcome = contest.family.run(str(contest.binary), "9", "0.004", LONGEST, *SIZES)
+def ours(contest: Contest, size: str) -> Numbers:
+    outcome = contest.family.run(str(contest.binary), "9", "0.004", LONGEST, size)
     readings = MpiPairs().read(Case("mpi"), outcome)
     if isinstance(readings, Unmeasured):
         sys.exit(f"mpi: {contest.family.name}: {readings.reason}")
-    return {(r.metric, dict(r.levels)["bytes"]): median(r.values) for r in readings}
+    return {r.metric: median(r.values) for r in readings}
 
 
 def sides(samples: list[Sample], verdict: Verdict) -> list[list[float]]:

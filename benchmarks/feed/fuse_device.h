@@ -31,7 +31,9 @@ struct Request {
     std::memcpy(&found, rest.data(), sizeof found);
     return found;
   }
-  const char* name() const { return reinterpret_cast<const char*>(rest.data()); }
+  const char* name(std::size_t after = 0) const {
+    return reinterpret_cast<const char*>(rest.data() + after);
+  }
 };
 
 // The kernel's FUSE device, used without libfuse: that of Debian 12 (3.14.0) never sets the flag
@@ -39,15 +41,17 @@ struct Request {
 class FuseDevice {
  public:
   // Mounts by fusermount3, which also unmounts when this process ends. Exits if it cannot.
-  explicit FuseDevice(const std::string& mountpoint) {
+  FuseDevice(const std::string& mountpoint, bool writable) {
     std::array<int, 2> pair{};
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair.data()) != 0) give_up("slowfs: no socket pair");
     const pid_t child = fork();
     if (child == 0) {
       close(pair[0]);
       setenv("_FUSE_COMMFD", std::to_string(pair[1]).c_str(), 1);
-      execlp("fusermount3", "fusermount3", "-o", "ro,nosuid,nodev,fsname=slowfs,auto_unmount", "--",
-             mountpoint.c_str(), nullptr);
+      const std::string how = writable ? "rw" : "ro";
+      const std::string options = how + ",nosuid,nodev,fsname=slowfs,auto_unmount";
+      execlp("fusermount3", "fusermount3", "-o", options.c_str(), "--", mountpoint.c_str(),
+             nullptr);
       give_up("slowfs: there is no fusermount3: apt install fuse3");
     }
     close(pair[1]);

@@ -1,6 +1,6 @@
 // Mounts a folder of this machine as if it were remote.
 //
-//   slowfs [--round-trip-ms 1] [--mbit 1000] [--keep-pages 0] FOLDER MOUNTPOINT
+//   slowfs [--round-trip-ms 1] [--mbit 1000] [--keep-pages 0] [--writable 0] FOLDER MOUNTPOINT
 //
 // Opening or stat of a file by its path costs one round trip, every time (close-to-open
 // consistency, as in NFS, and in Lustre with its intent lock); listing a folder one per 1000
@@ -8,7 +8,11 @@
 // are looked up once. With --keep-pages 1 pages are kept over an open, as NFS and Lustre do as long
 // as the data fit into memory; without it they are dropped, as if the data were larger than the
 // memory. Any number of requests wait at once: answers are queued until they are due, so that no
-// thread is blocked. Read-only.
+// thread is blocked.
+//
+// Read-only, but with --writable 1: then files and folders are also made, written, renamed and
+// removed, which costs nothing by itself. What others change of a file is seen once it is opened
+// again. MOUNTPOINT may be FOLDER.
 //
 // Prints a line of JSON once it is mounted, and one with the link's traffic for each line of its
 // standard input. At the end of its standard input, and on SIGTERM, it exits, and fusermount3
@@ -38,15 +42,22 @@
 #include <utility>
 #include <vector>
 
+#include "changes.h"
+#include "folders.h"
 #include "fuse_device.h"
+#include "later.h"
 #include "link.h"
 #include "words.h"
 
 namespace {
 
-using flowos::bench::Clock;
+using flowos::bench::attributes_of;
+using flowos::bench::Entries;
 using flowos::bench::FuseDevice;
+using flowos::bench::Later;
 using flowos::bench::Link;
+using flowos::bench::Listings;
+using flowos::bench::Paths;
 using flowos::bench::Request;
 
 constexpr std::uint64_t kForever = 3600;  // seconds
@@ -55,142 +66,14 @@ constexpr unsigned kWorkers = 8, kRepliers = 2;
 constexpr std::uint16_t kMostInFlight = 1024, kPagesPerRead = 256;
 constexpr std::uint32_t kMinor = 31;  // version of the protocol
 
-// Answers, each sent when it is due.
-class Later {
- public:
-  explicit Later(unsigned threads) {
-    for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { send(); });
-  }
-  ~Later() {
-    {
-      const std::lock_guard<std::mutex> guard(lock_);
-      ends_ = true;
-    }
-    changed_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
-  Later(const Later&) = delete;
-  Later& operator=(const Later&) = delete;
-
-  void at(Clock::time_point due, std::function<void()> answer) {
-    const std::lock_guard<std::mutex> guard(lock_);
-    const bool first = queue_.empty() || due < queue_.top().due;
-    queue_.push({due, number_++, std::move(answer)});
-    if (first) changed_.notify_one();
-  }
-
- private:
-  struct Answer {
-    Clock::time_point due;
-    std::uint64_t number;
-    std::function<void()> send;
-    bool operator<(const Answer& other) const {
-      return std::tie(other.due, other.number) < std::tie(due, number);  // earliest on top
-    }
-  };
-
-  void send() {
-    std::unique_lock<std::mutex> hold(lock_);
-    while (!ends_) {
-      if (queue_.empty()) {
-        changed_.wait(hold);
-      } else if (const Clock::time_point due = queue_.top().due; Clock::now() < due) {
-        changed_.wait_until(hold, due);
-      } else {
-        const std::function<void()> answer = std::move(const_cast<Answer&>(queue_.top()).send);
-        queue_.pop();
-        if (!queue_.empty()) changed_.notify_one();
-        hold.unlock();
-        answer();
-        hold.lock();
-      }
-    }
-  }
-
-  std::mutex lock_;
-  std::condition_variable changed_;
-  std::priority_queue<Answer> queue_;
-  std::uint64_t number_ = 0;
-  bool ends_ = false;
-  std::vector<std::thread> threads_;
-};
-
-// The path of every file and folder that was looked up, by its number on the underlying file
-// system, which stays the same from mount to mount.
-class Paths {
- public:
-  void remember(std::uint64_t number, const std::string& path) {
-    const std::lock_guard<std::mutex> guard(lock_);
-    paths_.try_emplace(number, path);
-  }
-  std::string path_of(std::uint64_t number) {
-    if (number == FUSE_ROOT_ID) return ".";
-    const std::lock_guard<std::mutex> guard(lock_);
-    return paths_.at(number);
-  }
-
- private:
-  std::mutex lock_;
-  std::unordered_map<std::uint64_t, std::string> paths_;
-};
-
-struct Entry {
-  std::string name;
-  unsigned type;
-  ino_t number;
-};
-using Entries = std::vector<Entry>;
-
-// Entries of folders at the time they were opened.
-class Listings {
- public:
-  std::uint64_t keep(std::shared_ptr<const Entries> entries) {
-    const std::lock_guard<std::mutex> guard(lock_);
-    kept_[++last_] = std::move(entries);
-    return last_;
-  }
-  std::shared_ptr<const Entries> at(std::uint64_t number) {
-    const std::lock_guard<std::mutex> guard(lock_);
-    return kept_.at(number);
-  }
-  void forget(std::uint64_t number) {
-    const std::lock_guard<std::mutex> guard(lock_);
-    kept_.erase(number);
-  }
-
- private:
-  std::mutex lock_;
-  std::uint64_t last_ = 0;
-  std::unordered_map<std::uint64_t, std::shared_ptr<const Entries>> kept_;
-};
-
-fuse_attr attributes_of(const struct stat& found) {
-  fuse_attr reply{};
-  reply.ino = found.st_ino;
-  reply.size = static_cast<std::uint64_t>(found.st_size);
-  reply.blocks = static_cast<std::uint64_t>(found.st_blocks);
-  reply.atime = static_cast<std::uint64_t>(found.st_atim.tv_sec);
-  reply.mtime = static_cast<std::uint64_t>(found.st_mtim.tv_sec);
-  reply.ctime = static_cast<std::uint64_t>(found.st_ctim.tv_sec);
-  reply.atimensec = static_cast<std::uint32_t>(found.st_atim.tv_nsec);
-  reply.mtimensec = static_cast<std::uint32_t>(found.st_mtim.tv_nsec);
-  reply.ctimensec = static_cast<std::uint32_t>(found.st_ctim.tv_nsec);
-  reply.mode = found.st_mode;
-  reply.nlink = static_cast<std::uint32_t>(found.st_nlink);
-  reply.uid = found.st_uid;
-  reply.gid = found.st_gid;
-  reply.blksize = static_cast<std::uint32_t>(found.st_blksize);
-  return reply;
-}
-
 class Store {
  public:
   Store(int folder, const std::string& mountpoint, double bytes_per_second,
-        std::chrono::nanoseconds round_trip, bool keep_pages)
+        std::chrono::nanoseconds round_trip, bool keep_pages, bool writable)
       : folder_(folder),
         keep_pages_(keep_pages),
         link_(bytes_per_second, round_trip),
-        device_(mountpoint) {}
+        device_(mountpoint, writable) {}
 
   // Until it is unmounted.
   void serve() {
@@ -226,11 +109,104 @@ class Store {
       case FUSE_FORGET:
       case FUSE_BATCH_FORGET:
         return;  // has no answer
+      case FUSE_STATFS:
+        return say_room(request);
       case FUSE_DESTROY:
         return device_.refuse(unique, 0);
       default:
+        return change(request);
+    }
+  }
+
+  // The kernel asks for it on a writable mount alone.
+  void change(const Request& request) {
+    const std::uint64_t unique = request.head.unique;
+    switch (request.head.opcode) {
+      case FUSE_MKDIR:
+        return make_folder(request);
+      case FUSE_CREATE:
+        return make_file(request);
+      case FUSE_WRITE:
+        return write_file(request);
+      case FUSE_SETATTR:
+        return set_attributes(request);
+      case FUSE_RENAME:
+        return rename_file(request);
+      case FUSE_UNLINK:
+      case FUSE_RMDIR: {
+        const int flag = request.head.opcode == FUSE_RMDIR ? AT_REMOVEDIR : 0;
+        const int failed = unlinkat(folder_, path_in(request, 0).c_str(), flag);
+        return device_.refuse(unique, failed != 0 ? errno : 0);
+      }
+      default:
         return device_.refuse(unique, ENOSYS);  // the kernel then works without it
     }
+  }
+
+  // Of the file that a request names after so many bytes, in the folder that it is about.
+  std::string path_in(const Request& request, std::size_t after) {
+    return paths_.path_of(request.head.nodeid) + "/" + request.name(after);
+  }
+
+  void say_room(const Request& request) {
+    int error = 0;
+    fuse_statfs_out reply{};
+    reply.st = flowos::bench::room_of(folder_, error);
+    if (error != 0) return device_.refuse(request.head.unique, error);
+    device_.answer(request.head.unique, reply);
+  }
+
+  void make_folder(const Request& request) {
+    const auto asked = request.as<fuse_mkdir_in>();
+    const std::string path = path_in(request, sizeof asked);
+    if (const int error = flowos::bench::make_folder(folder_, path, asked); error != 0) {
+      return device_.refuse(request.head.unique, error);
+    }
+    device_.answer(request.head.unique, entry_of(path).second);
+  }
+
+  void make_file(const Request& request) {
+    const auto asked = request.as<fuse_create_in>();
+    const std::string path = path_in(request, sizeof asked);
+    int made = -1;
+    if (const int error = flowos::bench::make_file(folder_, path, asked, made); error != 0) {
+      return device_.refuse(request.head.unique, error);
+    }
+    struct {
+      fuse_entry_out entry;
+      fuse_open_out open;
+    } reply{entry_of(path).second, opened(made)};
+    device_.answer(request.head.unique, reply);
+  }
+
+  void write_file(const Request& request) {
+    fuse_write_out reply{};
+    if (const int error = flowos::bench::write_file(request, reply.size); error != 0) {
+      return device_.refuse(request.head.unique, error);
+    }
+    device_.answer(request.head.unique, reply);
+  }
+
+  void set_attributes(const Request& request) {
+    const std::string path = paths_.path_of(request.head.nodeid);
+    const auto asked = request.as<fuse_setattr_in>();
+    if (const int error = flowos::bench::set_attributes(folder_, path, asked); error != 0) {
+      return device_.refuse(request.head.unique, error);
+    }
+    fuse_attr_out reply{};
+    reply.attr = attributes_of(look_at(path).second);
+    reply.attr_valid = kForever;
+    device_.answer(request.head.unique, reply);
+  }
+
+  void rename_file(const Request& request) {
+    const auto asked = request.as<fuse_rename_in>();
+    const std::string from = path_in(request, sizeof asked);
+    const std::string name =
+        request.name(sizeof asked + std::strlen(request.name(sizeof asked)) + 1);
+    const std::string to = paths_.path_of(asked.newdir) + "/" + name;
+    const int failed = renameat(folder_, from.c_str(), folder_, to.c_str());
+    device_.refuse(request.head.unique, failed != 0 ? errno : 0);
   }
 
   void begin(const Request& request) {
@@ -254,18 +230,29 @@ class Store {
     return {failed != 0 ? errno : 0, found};
   }
 
-  void lookup(const Request& request) {
-    const std::string path = paths_.path_of(request.head.nodeid) + "/" + request.name();
+  // Error, and what a lookup answers.
+  std::pair<int, fuse_entry_out> entry_of(const std::string& path) {
     const auto [error, found] = look_at(path);
     fuse_entry_out reply{};
     if (error == 0) {
-      paths_.remember(found.st_ino, path);
-      reply.nodeid = found.st_ino;
+      reply.nodeid = paths_.number_of(path, found.st_ino);
       reply.attr = attributes_of(found);
       reply.attr_valid = kForever;
       reply.entry_valid = S_ISDIR(found.st_mode) ? kForever : 0;
     }
-    later_.at(link_.answered(), [this, reply, error = error, unique = request.head.unique] {
+    return {error, reply};
+  }
+
+  fuse_open_out opened(int file) const {
+    fuse_open_out reply{};
+    reply.fh = static_cast<std::uint64_t>(file);
+    reply.open_flags = FOPEN_NOFLUSH | (keep_pages_ ? FOPEN_KEEP_CACHE : 0);
+    return reply;
+  }
+
+  void lookup(const Request& request) {
+    const auto [error, reply] = entry_of(path_in(request, 0));
+    later_.at(link_.answered(), [this, reply = reply, error = error, unique = request.head.unique] {
       if (error == 0) {
         device_.answer(unique, reply);
       } else {
@@ -278,7 +265,6 @@ class Store {
     const auto [error, found] = look_at(paths_.path_of(request.head.nodeid));
     fuse_attr_out reply{};
     reply.attr = attributes_of(found);
-    reply.attr.ino = request.head.nodeid;
     reply.attr_valid = kForever;
     later_.at(link_.answered(), [this, reply, error = error, unique = request.head.unique] {
       if (error == 0) {
@@ -292,12 +278,10 @@ class Store {
   // Costs nothing by itself: the lookup before it had the same round trip.
   void open_file(const Request& request) {
     const std::string path = paths_.path_of(request.head.nodeid);
-    const int fd = openat(folder_, path.c_str(), O_RDONLY | O_CLOEXEC);
+    const int how = static_cast<int>(request.as<fuse_open_in>().flags) & O_ACCMODE;
+    const int fd = openat(folder_, path.c_str(), how | O_CLOEXEC);
     if (fd < 0) return device_.refuse(request.head.unique, errno);
-    fuse_open_out reply{};
-    reply.fh = static_cast<std::uint64_t>(fd);
-    reply.open_flags = FOPEN_NOFLUSH | (keep_pages_ ? FOPEN_KEEP_CACHE : 0);
-    device_.answer(request.head.unique, reply);
+    device_.answer(request.head.unique, opened(fd));
   }
 
   void read_file(const Request& request) {
@@ -364,21 +348,23 @@ class Store {
 
 int main(int count, char** words) {
   const flowos::bench::Words asked(
-      count, words, {{"round-trip-ms", 1}, {"mbit", 1000}, {"keep-pages", 0}}, 2,
-      "slowfs [--round-trip-ms 1] [--mbit 1000] [--keep-pages 0] FOLDER MOUNTPOINT");
+      count, words, {{"round-trip-ms", 1}, {"mbit", 1000}, {"keep-pages", 0}, {"writable", 0}}, 2,
+      "slowfs [--round-trip-ms 1] [--mbit 1000] [--keep-pages 0] [--writable 0] FOLDER MOUNTPOINT");
   const int folder = open(asked[0].c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) flowos::bench::give_up("slowfs: " + asked[0] + ": " + std::strerror(errno));
   const std::chrono::nanoseconds round_trip(
       static_cast<std::int64_t>(1e6 * asked.number("round-trip-ms")));
   // Not on the stack: its threads may outlive main.
   auto* store = new Store(folder, asked[1], 1e6 / 8 * asked.number("mbit"), round_trip,
-                          asked.number("keep-pages") != 0);
+                          asked.number("keep-pages") != 0, asked.number("writable") != 0);
   for (unsigned i = 0; i < kWorkers; ++i) {
     std::thread([store] {
       store->serve();
       std::_Exit(0);  // it was unmounted
     }).detach();
   }
+  struct stat known{};
+  stat(asked[1].c_str(), &known);  // until its owner is known, none may write in a user namespace
   std::cout << "{\"mounted\": true}\n" << std::flush;
   flowos::bench::serve_questions([&link = store->link()] {
     return "{\"requests\": " + std::to_string(link.requests()) +
