@@ -18,9 +18,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import clang_tidy
 import nanobind
 
-CLANG_TIDY = str(Path(sys.executable).with_name("clang-tidy"))
+# Not the wheel's script: a Python around each of these programs.
+CLANG_TIDY = str(clang_tidy.get_executable("clang-tidy"))
 STAMPS = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "flowos/tidy"
 NATIVE = ("-Isrc/flowos/feeder/native", "-Isrc/flowos/solver/native")
 # One shared header brings the standard ones to the measuring programs, and what their

@@ -4,6 +4,7 @@ problems are solved, one start of an MPI solves them all (solve/many_solves.cpp)
 
 import json
 import os
+import re
 import runpy
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,10 @@ MANY = Path(__file__).with_name("solve") / "many_solves.cpp"
 SOURCES = [MANY, *(NATIVE / name for name in LIBRARY_SOURCES)]
 CMAKE = (ROOT / "CMakeLists.txt").read_text()
 STANDARD_HEADERS = CMAKE.split("set(standard_headers ")[1].split(")")[0].split()
+APART = CMAKE.split('compile_folders_at_once(flowos_solve "')[1].split('"')[0].split(";")
+CPU = re.findall(rb"(?m)^(?:flags|Features)\s.*", Path("/proc/cpuinfo").read_bytes())[:1]
+PROCESSOR = sha256(b"".join(CPU)).hexdigest()[:16]
+"""What -march=native stands for."""
 CORES = len(os.sched_getaffinity(0))
 CUBE = "poisson:24x20x28"
 HASHES = runpy.run_path(str(ROOT / "benchmarks/solve/hashes.py"))
@@ -66,33 +72,42 @@ each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
 Binaries = dict[str, Path]
 
 
-def compile_by(family: Family, to: Path) -> None:
-    """As the probe does, but by the wrapper alone, two at a time, by ccache where it is, and with
-    the standard headers read once, as by CMake."""
-    ccache = [found] if (found := shutil.which("ccache")) else []
-    at = {
-        **os.environ,
-        "CCACHE_BASEDIR": str(ROOT),
-        "CCACHE_NOHASHDIR": "1",
-        "CCACHE_SLOPPINESS": "pch_defines,time_macros",
-    }
-    to.mkdir(exist_ok=True)
-    headers = to / "standard.h"
-    headers.write_text("".join(f"#include {name}\n" for name in STANDARD_HEADERS))
-    common = (*ccache, family.compiler, *FLAGS, *family.flags, f"-I{NATIVE}")
-    words = (*common, "-c", "-x", "c++-header", str(headers), "-o", f"{headers}.gch")
-    subprocess.run(words, check=True, env=at)
+def compiled_as_one() -> dict[str, list[Path]]:
+    """Sources by what is compiled: those of a folder as one, but for what CMake compiles apart."""
+    units: dict[str, list[Path]] = {}
+    for source in SOURCES:
+        apart = source.name in APART or re.search(r"_v\d$", source.stem)
+        unit = f"{source.parent.name}-{source.stem}" if apart else source.parent.name
+        units.setdefault(unit, []).append(source.relative_to(ROOT))
+    return units
 
-    def compiled(source: Path) -> str:
-        made = str(to / "-".join(source.relative_to(ROOT).with_suffix(".o").parts))
-        words = (*common, "-Winvalid-pch", "-include", str(headers), "-c", str(source), "-o", made)
-        subprocess.run(words, check=True, env=at)
-        return made
+
+def compile_by(family: Family, to: Path) -> None:
+    """As the probe does, but by the wrapper alone, two at a time, and as by CMake: folders at once,
+    with the standard headers read once, by ccache where it is. Paths are relative: ccache then
+    knows what it compiled for another run of these tests, or checkout."""
+    ccache = [found] if (found := shutil.which("ccache")) else []
+    at = {**os.environ, "CCACHE_NAMESPACE": PROCESSOR, "CCACHE_NOHASHDIR": "1"}
+    at |= {"CCACHE_SLOPPINESS": "pch_defines,time_macros", "CCACHE_DEPEND": "1"}
+    to.mkdir(exist_ok=True)
+    (to / "checkout").symlink_to(ROOT)
+    (to / "standard.h").write_text("".join(f"#include {name}\n" for name in STANDARD_HEADERS))
+    include = f"-Icheckout/{NATIVE.relative_to(ROOT)}"
+    common = (*ccache, family.compiler, *FLAGS, *family.flags, include)
+    common += ("-MD", "-c", "-Wno-subobject-linkage")
+    words = (*common, "-x", "c++-header", "standard.h", "-o", "standard.h.gch")
+    subprocess.run(words, check=True, env=at, cwd=to)
+
+    def compiled(unit: str, sources: list[Path]) -> str:
+        (to / f"{unit}.cpp").write_text("".join(f'#include "checkout/{s}"\n' for s in sources))
+        words = (*common, "-Winvalid-pch", "-include", "standard.h", f"{unit}.cpp")
+        subprocess.run((*words, "-o", f"{unit}.o"), check=True, env=at, cwd=to)
+        return f"{unit}.o"
 
     with ThreadPoolExecutor(2) as pool:
-        objects = list(pool.map(compiled, SOURCES))
-    link = [family.compiler, *FLAGS, *family.flags, *objects, "-o", str(to / "solve"), *LIBRARIES]
-    subprocess.run(link, check=True)
+        objects = list(pool.map(lambda unit: compiled(*unit), compiled_as_one().items()))
+    link = (family.compiler, *FLAGS, *family.flags, *objects, "-o", "solve", *LIBRARIES)
+    subprocess.run(link, check=True, cwd=to)
 
 
 @pytest.fixture(scope="session")
