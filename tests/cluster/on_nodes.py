@@ -7,7 +7,6 @@ import threading
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 import flowos as fo
@@ -27,9 +26,8 @@ from tests.contract.tasks import awaits
 from tests.contract.test_providers import flow_of, on, touched_once
 from tests.waiting import comes
 
+from .array_tasks import total_of, twice
 from .tasks import dies, passes
-
-Array = npt.NDArray[np.float64]
 
 FLOWOS = str(Path(sys.executable).with_name("flowos"))
 
@@ -51,16 +49,8 @@ def test_a_worker_that_dies_is_told_with_its_task_and_its_last_words(
 
 
 def test_arrays_cross_between_this_machine_and_the_nodes(provider: Provider) -> None:
-    @fo.task
-    def twice(a: Array) -> Array:
-        return a * 2
-
-    @fo.task
-    def total(a: Array) -> fo.float64:
-        return float(a.sum())
-
     given = fo.flow_input("a", fo.array(fo.float64))
-    flow = fo.flow_output(total(twice(twice(given))))
+    flow = fo.flow_output(total_of(twice(twice(given))))
     with on(provider) as s:
         for size in (10, 10_000, 1_000_000):
             assert s.run(flow, np.ones(size)) == [4.0 * size]

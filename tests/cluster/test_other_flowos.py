@@ -6,6 +6,7 @@ import subprocess
 import sys
 import venv
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,9 +27,10 @@ def box() -> Iterator[Box]:
         yield box
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def home(box: Box) -> Iterator[Path]:
-    """A Python and a FlowOS that this machine and both nodes have, each its own copy of them."""
+    """A Python and a FlowOS that this machine and both nodes have, each its own copy of them, which
+    each test leaves as they were."""
     with TemporaryDirectory(dir="/tmp") as own:
         copy = Path(own, "flowos")
         shutil.copytree(
@@ -49,9 +51,15 @@ def places(box: Box, home: Path) -> list[Path]:
     return [box.folder / node / home.relative_to("/") for node in box.nodes]
 
 
-def add(home: Path, file: str, text: str) -> None:
-    path = home / "flowos" / file
-    path.write_text(path.read_text() + text)
+@contextmanager
+def added_there(box: Box, home: Path, file: str, text: str) -> Iterator[None]:
+    """To this file of the nodes' FlowOS."""
+    files = [there / "flowos" / file for there in places(box, home)]
+    for path in files:
+        path.write_text(path.read_text() + text)
+    yield
+    for path in files:
+        shutil.copy2(home / "flowos" / file, path)
 
 
 def run(box: Box, home: Path, *words: str) -> str:
@@ -76,18 +84,18 @@ def test_a_copy_is_the_same_flowos(box: Box, home: Path) -> None:
 def test_another_flowos_of_a_node_under_the_same_path_is_said_with_both_versions(
     box: Box, home: Path
 ) -> None:
-    for there in places(box, home):
-        add(there, "__init__.py", "\n__version__ = '9.9.9'\n")
-    assert run(box, home) == (
+    with added_there(box, home, "__init__.py", "\n__version__ = '9.9.9'\n"):
+        said = run(box, home)
+    assert said == (
         f"failed LaunchFailed task 'which': the worker on node n1 has FlowOS 9.9.9, this is FlowOS "
         f"{VERSION}: {home}/flowos has to be the same folder on both sides\n"
     )
 
 
 def test_another_flowos_of_the_same_version_is_said_with_a_file(box: Box, home: Path) -> None:
-    for there in places(box, home):
-        add(there, "model/_ports.py", "# of another change\n")
-    assert run(box, home) == (
+    with added_there(box, home, "model/_ports.py", "# of another change\n"):
+        said = run(box, home)
+    assert said == (
         f"failed LaunchFailed task 'which': the worker on node n1 has FlowOS {VERSION}, this is "
         f"FlowOS {VERSION}, and model/_ports.py is another file: {home}/flowos has to be the same "
         "folder on both sides\n"
@@ -96,19 +104,21 @@ def test_another_flowos_of_the_same_version_is_said_with_a_file(box: Box, home: 
 
 def test_a_module_that_a_node_has_not_is_said_with_the_node(box: Box, home: Path) -> None:
     for there in places(box, home):
-        shutil.rmtree(there / "flowos")
+        (there / "flowos").rename(there / "away")
     said = run(box, home)
+    for there in places(box, home):
+        (there / "away").rename(there / "flowos")
     assert said.startswith("failed TaskFailed task 'which' raised ModuleNotFoundError: No module ")
     assert said.endswith("; node n1 does not have it\n")
 
 
 def test_an_image_is_not_made_ready_by_another_flowos(box: Box, home: Path, tmp_path: Path) -> None:
     """What does so there is of FlowOS whole, not only of what tasks load."""
-    for there in places(box, home):
-        add(there, "engine/environments/_images.py", "# of another change\n")
     image = tmp_path / "image"
     (image / "bin").mkdir(parents=True)
-    assert run(box, home, str(image)) == (
+    with added_there(box, home, "engine/environments/_images.py", "# of another change\n"):
+        said = run(box, home, str(image))
+    assert said == (
         f"failed EnvironmentRefused node n1: it has FlowOS {VERSION}, this is FlowOS {VERSION}, "
         f"and engine/environments/_images.py is another file: {home}/flowos has to be the same "
         "folder on both sides\n"

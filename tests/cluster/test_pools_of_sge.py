@@ -14,8 +14,8 @@ from flowos.engine import provider_of
 from flowos.model import Ask, Pool
 
 from .grid import Grid
+from .in_process import flowos
 
-FLOWOS = str(Path(sys.executable).with_name("flowos"))
 QUEUE = ('queue = "main.q"', 'pe = "nodes"')
 CANNOT = "cannot be used: pool c: "
 
@@ -30,8 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def checked(variables: dict[str, str], *keys: str) -> tuple[int, str]:
     """Exit code of the check, and its last line, of a pool with these keys."""
     Path("flowos.toml").write_text("\n".join(("[pools.c]", 'kind = "sge"', *keys, "")))
-    words = (FLOWOS, "pools", "--check")
-    done = subprocess.run(words, env={**os.environ, **variables}, capture_output=True, text=True)
+    done = flowos("pools", "--check", **variables)
     assert done.stderr == ""
     return done.returncode, done.stdout.splitlines()[-1].strip()
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -17,6 +18,7 @@ from flowos.store import open_store
 from tests.waiting import comes
 
 from .box import Box
+from .in_process import flowos
 
 FLOWOS = str(Path(sys.executable).with_name("flowos"))
 
@@ -32,8 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def checked(variables: dict[str, str], *keys: str) -> tuple[int, str]:
     """Exit code of the check, and its last line but those of users, of a pool with these keys."""
     Path("flowos.toml").write_text("\n".join(("[pools.c]", 'kind = "slurm"', *keys, "")))
-    words = (FLOWOS, "pools", "--check")
-    done = subprocess.run(words, env={**os.environ, **variables}, capture_output=True, text=True)
+    done = flowos("pools", "--check", **variables)
     assert done.stderr == ""
     said = [line.strip() for line in done.stdout.splitlines()]
     return done.returncode, [line for line in said if "user" not in line][-1]
@@ -50,8 +51,7 @@ def test_a_pool_shows_its_users_and_storage(box: Box, folder: Path) -> None:
     assert comes(lambda: "RUNNING" in box.ask("squeue", "--noheader", "--format=%T"))
     keys = ("nodes = 2", 'scratch = "/local"', f'shared = "{folder}"')
     Path("flowos.toml").write_text("\n".join(("[pools.c]", 'kind = "slurm"', *keys, "")))
-    words = (FLOWOS, "pools", "--check", "--json")
-    done = subprocess.run(words, env={**os.environ, **box.variables}, capture_output=True)
+    done = flowos("pools", "--check", "--json", **box.variables)
     holds.terminate()
     holds.wait()
     found = json.loads(done.stdout)[-1]
@@ -63,9 +63,7 @@ def test_a_pool_shows_its_users_and_storage(box: Box, folder: Path) -> None:
     assert 0 < shared["free_bytes"] <= shared["total_bytes"]
     assert (scratch["total_bytes"], scratch["path"]) == (None, "/local")
     assert scratch["complaint"] == "it is on each node, and none is free now to look at it"
-    text = subprocess.run(
-        (FLOWOS, "pools", "--check"), env={**os.environ, **box.variables}, capture_output=True
-    ).stdout.decode()
+    text = flowos("pools", "--check", **box.variables).stdout
     assert f"shared {folder}: " in text
     assert "what users have used is not known: sacct: Slurm accounting storage is disabled" in text
 
@@ -184,22 +182,16 @@ def test_features_that_no_node_has_are_named_by_a_slice_as_by_the_check(featured
 
 def held(box: Box, nodes: int = 1) -> str:
     """What a slice of the pool is refused with."""
-    holds = f"import flowos as fo; fo.slice(pool='c', nodes={nodes})"
-    words, variables = (sys.executable, "-c", holds), {**os.environ, **box.variables}
-    done = subprocess.run(words, env=variables, capture_output=True, text=True)
-    return done.stderr.splitlines()[-1].partition("SliceRefused: ")[2]
+    with patch.dict(os.environ, box.variables), pytest.raises(fo.SliceRefused) as refused:
+        fo.slice(pool="c", nodes=nodes)
+    return str(refused.value)
 
 
 def test_a_shared_folder_that_is_not_there_is_said(box: Box) -> None:
     Path("flowos.toml").write_text('[pools.c]\nkind = "slurm"\nshared = "/no/such"\n')
-    words, variables = (FLOWOS, "pools", "--check"), {**os.environ, **box.variables}
-    done = subprocess.run(words, env=variables, capture_output=True, text=True)
+    done = flowos("pools", "--check", **box.variables)
     assert done.returncode == 1
-    holds = "import flowos as fo; fo.slice(pool='c')"
-    program = subprocess.run(
-        (sys.executable, "-c", holds), env=variables, capture_output=True, text=True
-    )
-    said = program.stderr.splitlines()[-1].partition("SliceRefused: ")[2]
+    said = held(box)
     assert said.startswith("pool c: shared folder /no/such: No such file or directory; make it, or")
     shown = " ".join(done.stdout.split())
     assert shown.endswith(f"cannot be used: {said}") or f"cannot be used: {said} " in shown

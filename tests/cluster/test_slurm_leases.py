@@ -17,8 +17,8 @@ from flowos.operations.slices import renew, slice_named, slices
 from tests.waiting import comes
 
 from .box import Box
+from .in_process import flowos
 from .test_box import read_of
-from .test_slurm_records import FLOWOS
 
 PROGRAM = """
 import os, sys
@@ -78,7 +78,7 @@ def held(seconds: float) -> "tuple[subprocess.Popen[str], str]":
 
 
 def run(*words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run((FLOWOS, "slice", *words), capture_output=True, text=True)
+    return flowos("slice", *words)
 
 
 def record(id: str) -> Any:

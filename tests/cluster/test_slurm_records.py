@@ -17,9 +17,9 @@ from flowos.operations.slices import slices
 from tests.waiting import comes, ended
 
 from .box import Box
+from .in_process import flowos
 from .test_allocation import ours_of
 
-FLOWOS = str(Path(sys.executable).with_name("flowos"))
 HELD_JOBS = ("squeue", "--noheader", "--states=PD,CF,R,S")
 """Without those that are completing."""
 HOLDS = """
@@ -76,7 +76,7 @@ Start = Callable[[], "subprocess.Popen[str]"]
 
 
 def said(*words: str) -> str:
-    done = subprocess.run((FLOWOS, "slice", *words), capture_output=True, text=True)
+    done = flowos("slice", *words)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
@@ -136,7 +136,7 @@ def test_a_slice_that_waits_says_why_and_is_freed_from_another_terminal(
     assert comes(lambda: slices().found[0].waits(time.time()))
     found = newest()
     assert (found["state"], found["events"][0]["reason"]) == ("waiting", "Resources")
-    why = subprocess.run((FLOWOS, "why", found["id"]), capture_output=True, text=True).stdout
+    why = flowos("why", found["id"]).stdout
     job = box.ask("squeue", "--noheader", "--states=PD", "--format=%A")
     assert f"job {job} waits: Resources: nodes that it asks for are in use" in why
     assert "expected start: " in why

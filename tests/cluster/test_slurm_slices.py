@@ -5,13 +5,11 @@ The tests of `tests/contract/test_providers.py` run here too, on a pool of this 
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 import flowos as fo
@@ -31,6 +29,7 @@ from tests.contract.test_providers import (  # noqa: F401 - `held` is a fixture
 )
 from tests.waiting import PATIENCE_SECONDS, comes
 
+from .array_tasks import filled, keeps, spoil
 from .box import Box
 from .on_nodes import (  # noqa: F401 - tests that are collected here too
     FLOW,
@@ -54,7 +53,6 @@ globals().update(
         }
     )
 )
-Array = npt.NDArray[np.float64]
 _pools = iter(range(1_000_000))
 
 
@@ -129,19 +127,9 @@ def test_notes_say_that_tasks_on_nodes_pass_large_arrays_by_way_of_this_program(
 
 
 def test_a_task_on_a_node_may_write_to_its_array_and_no_other_sees_it(provider: Provider) -> None:
-    @fo.task
-    def spoil(a: Array, x: fo.int64) -> fo.float64:
-        total = float(a.sum()) + x
-        a[:] = -1
-        return total
-
-    @fo.task
-    def ones(x: fo.int64) -> Array:
-        return np.full(20_000, float(x))
-
     x = fo.flow_input("x", fo.int64)
     constant = fo.flow_output(spoil(np.ones(20_000), x))
-    shared = ones(x)
+    shared = filled(x)
     several = fo.flow_output(spoil(shared, 0), spoil(shared, 1), shared)
     with on(provider) as s:
         assert list(s.map(constant, range(50))) == [[20_000.0 + i] for i in range(50)]
@@ -152,16 +140,6 @@ def test_a_task_on_a_node_may_write_to_its_array_and_no_other_sees_it(provider: 
 
 
 def test_arrays_that_are_kept_stay_as_they_came_when_others_come(provider: Provider) -> None:
-    @fo.task
-    def filled(x: fo.int64) -> Array:
-        return np.full(20_000, float(x))
-
-    @fo.task
-    def keeps(a: Array) -> fo.bool_:
-        kept = sys.__dict__.setdefault("kept", [])
-        kept.append((a, float(a[0])))
-        return all(bool((array == value).all()) for array, value in kept)
-
     makes = fo.flow_output(filled(fo.flow_input("x", fo.int64)))
     looks = fo.flow_output(keeps(fo.flow_input("a", fo.array(fo.float64))))
     with on(provider) as s:

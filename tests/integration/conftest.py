@@ -142,6 +142,13 @@ def looked_once(monkeypatch: pytest.MonkeyPatch, look_of_here: Path) -> Facts:
     return found
 
 
+@pytest.fixture
+def looked_flowos(look_of_here: Path) -> list[str]:
+    """The words of `flowos` as a process that takes these facts, for `measure` and `doctor`."""
+    program = Path(__file__).with_name("looked_flowos.py")
+    return [sys.executable, "-P", str(program), str(look_of_here)]
+
+
 @pytest.fixture(scope="session")
 def measured(made_once: MadeOnce) -> Path:
     """The folder in which clock and flops were measured: `said.json`, the report, and the store."""

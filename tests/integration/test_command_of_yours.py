@@ -247,10 +247,10 @@ def test_bare_beside_bare_runs_the_command_in_both(flowos: Flowos) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_ends_a_command_that_ignores_it(
-    tmp_path: Path, variables: dict[str, str], number: int
+    tmp_path: Path, variables: dict[str, str], looked_flowos: list[str], number: int
 ) -> None:
     running = subprocess.Popen(
-        [sys.executable, "-m", "flowos", "measure", "--", "sh", "-c", STUBBORN],
+        [*looked_flowos, "measure", "--", "sh", "-c", STUBBORN],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -287,13 +287,17 @@ def command_lines_below(pid: int) -> Iterator[str]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_when_interrupted_what_was_measured_is_kept_and_shown(
-    flowos: Flowos, tmp_path: Path, variables: dict[str, str], number: int
+    flowos: Flowos,
+    tmp_path: Path,
+    variables: dict[str, str],
+    looked_flowos: list[str],
+    number: int,
 ) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     running = subprocess.Popen(
         [
-            *(sys.executable, "-m", "flowos", "measure", "--quick", "--json"),
+            *(*looked_flowos, "measure", "--quick", "--json"),
             *("--only", "clock,gemm", "--scratch", str(scratch)),
         ],
         stdout=subprocess.PIPE,
@@ -325,10 +329,10 @@ def test_when_interrupted_what_was_measured_is_kept_and_shown(
 
 
 def test_an_interrupt_before_the_first_number_leaves_no_report_and_no_run(
-    flowos: Flowos, tmp_path: Path, variables: dict[str, str]
+    flowos: Flowos, tmp_path: Path, variables: dict[str, str], looked_flowos: list[str]
 ) -> None:
     running = subprocess.Popen(
-        [sys.executable, "-m", "flowos", "measure", "--only", "gemm"],
+        [*looked_flowos, "measure", "--only", "gemm"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

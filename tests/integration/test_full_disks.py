@@ -1,6 +1,7 @@
 """Where results cannot be kept or written: nothing is lost in silence, nothing is left by half."""
 
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,20 +10,23 @@ from pathlib import Path
 import pytest
 
 Flowos = Callable[..., subprocess.CompletedProcess[str]]
-FLOWOS = (sys.executable, "-m", "flowos")
 SHORTLY = ("measure", "--quick", "--only", "clock", "--minutes", "0.02")
 
 
 @pytest.fixture
 def on_30_megabytes(
-    tmp_path: Path, variables: dict[str, str]
+    tmp_path: Path, variables: dict[str, str], looked_flowos: list[str]
 ) -> Callable[[str], subprocess.CompletedProcess[str]]:
-    """Runs a script in a file system of 30 MB; `flowos` in it is ours, its data lie elsewhere."""
+    """Runs a script in a file system of 30 MB; `flowos` in it is ours, its data lie elsewhere.
+
+    `looked_flowos` does not look at this machine, nor at the storage that is measured.
+    """
     small = tmp_path / "small"
     small.mkdir()
 
     def run(script: str) -> subprocess.CompletedProcess[str]:
         called = f'flowos() {{ "{sys.executable}" -m flowos "$@"; }}\n'
+        called += f'looked_flowos() {{ {shlex.join(looked_flowos)} "$@"; }}\n'
         view = ("--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc")
         room = ("--size", str(30 << 20), "--tmpfs", str(small), "--chdir", str(small))
         return subprocess.run(
@@ -64,9 +68,9 @@ def test_on_a_full_disk_the_report_of_before_stays_whole_and_the_code_says_it(
     on_30_megabytes: Callable[[str], subprocess.CompletedProcess[str]],
 ) -> None:
     done = on_30_megabytes(
-        "flowos measure --quick --only clock --minutes 0.05 --out o >/dev/null || exit 90\n"
+        "looked_flowos measure --quick --only clock --minutes 0.05 --out o >/dev/null || exit 90\n"
         "md5sum o/* >before; head -c 100M /dev/zero >fill 2>/dev/null\n"
-        "flowos measure --quick --only clock --minutes 0.05 --out o --json; code=$?\n"
+        "looked_flowos measure --quick --only clock --minutes 0.05 --out o --json; code=$?\n"
         "md5sum --quiet -c before || exit 91\n"
         "[ $(ls -A o | wc -l) = 5 ] || exit 92\n"
         "exit $code"
@@ -77,10 +81,10 @@ def test_on_a_full_disk_the_report_of_before_stays_whole_and_the_code_says_it(
 
 
 def test_a_report_folder_that_is_lost_meanwhile_is_not_exit_0_and_costs_no_number(
-    flowos: Flowos, tmp_path: Path, variables: dict[str, str]
+    flowos: Flowos, tmp_path: Path, variables: dict[str, str], looked_flowos: list[str]
 ) -> None:
     running = subprocess.Popen(
-        [*FLOWOS, *SHORTLY, "--out", "page", "--json"],
+        [*looked_flowos, *SHORTLY, "--out", "page", "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -18,12 +19,16 @@ from flowos.engine.local._processors import usable_cores
 from flowos.model import Progress, UsageError, flow_input
 from flowos.operations._scratch import own_storage_of, scratch_of
 from flowos.operations.measure._prepare import ready_run
+from flowos.probes.command import TimedCommand
 from tests.askers import NoAsker
 from tests.waiting import PATIENCE_SECONDS, comes, in_a_thread
 
 IN_A_TASK = "measure: called by a task of a slice, which runs meanwhile: call it outside of tasks"
 CORES = usable_cores()
 FAKE = '[pools.two]\nkind = "fake"\nnodes = 2\n'
+
+
+pytestmark = pytest.mark.usefixtures("looked_once")
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +40,12 @@ def _all_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     ledger = here().ledger
     assert sorted(ledger.idle) == sorted(os.sched_getaffinity(0))[:CORES]
     assert not ledger.line
+
+
+@pytest.fixture
+def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of a command where five tell enough; at most three more on a busy machine."""
+    monkeypatch.setattr(TimedCommand, "info", replace(TimedCommand.info, rounds=2))
 
 
 def begun(act: Callable[[], object]) -> Callable[[], Any]:
@@ -78,6 +89,7 @@ def test_no_task_runs_while_it_measures_and_those_go_on_after_it(tmp_path: Path)
     assert measured > 0
 
 
+@pytest.mark.usefixtures("few_rounds")
 @pytest.mark.parametrize("way", ["map", "as_completed"])
 def test_a_task_that_waited_for_others_does_not_go_on_while_it_measures(
     way: str, tmp_path: Path
@@ -113,6 +125,7 @@ def shortly(x: int) -> int:
     return x
 
 
+@pytest.mark.usefixtures("few_rounds")
 @pytest.mark.parametrize("how", ["thread", "inline"])
 def test_what_it_calls_while_it_measures_cannot_run_a_slice(how: Any) -> None:
     refused: list[str] = []
@@ -140,6 +153,7 @@ def test_what_it_calls_while_it_measures_cannot_run_a_slice(how: Any) -> None:
     }
 
 
+@pytest.mark.usefixtures("few_rounds")
 def test_two_measurements_of_one_program_follow_one_another(tmp_path: Path) -> None:
     one = tmp_path / "one"
     command = ["sh", "-c", f"mkdir {one} && sleep 0.02 && rmdir {one}"]
@@ -147,6 +161,7 @@ def test_two_measurements_of_one_program_follow_one_another(tmp_path: Path) -> N
     assert [first().failed, second().failed] == [(), ()]
 
 
+@pytest.mark.usefixtures("few_rounds")
 def test_it_waits_for_tasks_as_long_as_it_may_measure_and_names_them() -> None:
     go_on = threading.Event()
     seen: list[Progress] = []
@@ -251,6 +266,7 @@ def test_a_thread_that_a_task_waits_for_does_not_hang() -> None:
         s.run("true")
 
 
+@pytest.mark.usefixtures("few_rounds")
 def test_it_measures_between_results_of_a_map() -> None:
     @fo.task
     def same(x: fo.int64) -> fo.int64:
@@ -275,6 +291,7 @@ def test_it_measures_between_nodes_of_a_pool(tmp_path: Path) -> None:
     assert result.lost == ""
 
 
+@pytest.mark.usefixtures("few_rounds")
 def test_by_default_a_pools_shared_folder_is_measured_and_var_tmp_where_it_has_none() -> None:
     Path("flowos.toml").write_text(FAKE + '[pools.s]\nkind = "slurm"\nnodes = 2\nshared = "/all"\n')
     found = [str(scratch_of(pool)) for pool in (None, "two", "s")]

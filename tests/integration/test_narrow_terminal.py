@@ -63,8 +63,11 @@ def said_on_terminal(columns: int, words: Sequence[str | Path], variables: dict[
 
 
 SAYS_EACH = """
-import json, sys
+import json, pickle, sys
 from flowos.cli import main
+for look in sys.argv[2:]:
+    from flowos.operations.measure import _run
+    _run.facts = lambda _: pickle.load(open(look, "rb"))
 for words in json.loads(sys.argv[1]):
     try:
         assert main(words) == 0
@@ -75,19 +78,21 @@ for words in json.loads(sys.argv[1]):
 
 
 def each_said_on_terminal(
-    columns: int, commands: Sequence[Sequence[str | Path]], variables: dict[str, str]
+    columns: int, commands: Sequence[Sequence[str | Path]], variables: dict[str, str], *look: Path
 ) -> list[str]:
-    """What each of these commands says; one process for all."""
+    """What each of these commands says; one process for all. look: with facts of this machine."""
     called = json.dumps([[str(word) for word in words] for words in commands])
-    said = said_on_terminal(columns, [sys.executable, "-c", SAYS_EACH, called], variables)
+    said = said_on_terminal(columns, [sys.executable, "-c", SAYS_EACH, called, *look], variables)
     *found, end = said.split("\f")
     assert (len(found), end) == (len(commands), "")
     return found
 
 
-def each_on_terminal(columns: int, *commands: Sequence[str | Path]) -> list[list[str]]:
+def each_on_terminal(
+    columns: int, *commands: Sequence[str | Path], look: Sequence[Path] = ()
+) -> list[list[str]]:
     """As `on_terminal`, of each of these commands."""
-    said = each_said_on_terminal(columns, commands, {})
+    said = each_said_on_terminal(columns, commands, {}, *look)
     return [text.replace("\x1b[K", "").splitlines() for text in said]
 
 
@@ -108,14 +113,6 @@ def test_a_run_is_shown_in_lines_of_the_terminal(
     assert max(map(len, plain.splitlines())) > 90
 
 
-PYTHONS = dict(
-    line.split(maxsplit=1)
-    for line in subprocess.check_output((HERE / "tools/pythons",), text=True).splitlines()
-)
-COLOURS = PYTHONS.get("3.14", "")
-"""A Python that prints help in colours."""
-
-
 @pytest.mark.parametrize("variables", [{}, {"NO_COLOR": "1"}, {"FORCE_COLOR": "1"}])
 def test_nothing_of_our_own_has_a_colour(store: Path, variables: dict[str, str]) -> None:
     commands = (("show", "--store", store), ("list", "--store", store), ("config", "--all"))
@@ -124,12 +121,15 @@ def test_nothing_of_our_own_has_a_colour(store: Path, variables: dict[str, str])
         assert "\x1b" not in said
 
 
-@pytest.mark.skipif(not COLOURS, reason="no Python 3.14 here, whose help has colours")
 def test_no_color_leaves_out_those_of_help() -> None:
+    found = subprocess.check_output((HERE / "tools/pythons",), text=True).splitlines()
+    coloured_python = dict(line.split(maxsplit=1) for line in found).get("3.14")
+    if not coloured_python:
+        pytest.skip("no Python 3.14 here, whose help has colours")
     program = (
         f"import sys; sys.path.insert(0, {str(HERE / 'src')!r}); from flowos.cli import main; "
     )
-    words = [COLOURS, "-I", "-B", "-c", f"{program}main(['list', '--help'])"]
+    words = [coloured_python, "-I", "-B", "-c", f"{program}main(['list', '--help'])"]
     coloured = said_on_terminal(80, words, {})
     plain = said_on_terminal(80, words, {"NO_COLOR": "1"})
     assert "\x1b[" in coloured
@@ -272,21 +272,23 @@ def test_kept_results_are_shown_in_lines_of_the_terminal(tmp_path: Path) -> None
     assert shown[-1].split() == ["a_task_of_some_length"]
 
 
+@pytest.mark.usefixtures("looked_once")
 def test_a_plan_is_shown_in_lines_of_the_terminal_but_for_its_commands(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], look_of_here: Path
 ) -> None:
     words = ("measure", "--dry-run", "--quick", "--only", "stream,gpu_stream,training")
     assert main([*words, "--json"]) == 0
     planned = json.loads(capsys.readouterr().out)
     commands = {line for step in planned for line in step.get("commands", ())}
-    lines = on_terminal(30, *words)
+    (lines,) = each_on_terminal(30, words, look=[look_of_here])
     assert wider(lines, 60)  # commands
     assert not wider([line for line in lines if line.strip() not in commands], 30)
 
 
-def test_the_plan_of_a_suite_is_shown_in_lines_of_the_terminal() -> None:
+def test_the_plan_of_a_suite_is_shown_in_lines_of_the_terminal(look_of_here: Path) -> None:
     commands = (("measure", "--suite", suite, "--dry-run") for suite in SUITES)
-    for suite, lines in zip(SUITES, each_on_terminal(60, *commands), strict=True):
+    shown = each_on_terminal(60, *commands, look=[look_of_here])
+    for suite, lines in zip(SUITES, shown, strict=True):
         assert len(lines) > 5, suite
         assert not wider(lines, 60), suite
 

@@ -8,7 +8,7 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -42,17 +42,27 @@ def with_store(words: tuple[str, ...], store: Path) -> list[str]:
     return [*words, "--store", str(store)] if kept else list(words)
 
 
-def command(words: tuple[str, ...], store: Path) -> list[str]:
-    return [sys.executable, "-m", "flowos", *with_store(words, store)]
+PROGRAM = (sys.executable, "-m", "flowos")
+
+
+def command(words: tuple[str, ...], store: Path, program: Sequence[str] = PROGRAM) -> list[str]:
+    return [*program, *with_store(words, store)]
+
+
+@pytest.fixture
+def called(words: tuple[str, ...], two_runs: Path, request: pytest.FixtureRequest) -> list[str]:
+    """What begins these words as a process; none looks at this machine."""
+    looks = words[0] in ("measure", "doctor")
+    return command(words, two_runs, request.getfixturevalue("looked_flowos") if looks else PROGRAM)
 
 
 @pytest.mark.parametrize("words", SAYS)
 def test_a_full_disk_behind_standard_output_is_one_line_and_code_3(
-    words: tuple[str, ...], two_runs: Path, tmp_path: Path
+    called: list[str], tmp_path: Path
 ) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            command(words, two_runs),
+            called,
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -81,12 +91,12 @@ def test_a_closed_standard_output_is_one_line_and_code_3(
 
 @pytest.mark.parametrize("words", [w for w in SAYS if w[0] != "solve"])
 def test_a_reader_that_stops_ends_a_command_quietly_as_sigpipe_would(
-    words: tuple[str, ...], two_runs: Path, tmp_path: Path
+    called: list[str], tmp_path: Path
 ) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(
-        command(words, two_runs),
+        called,
         stdout=writer,
         stderr=subprocess.PIPE,
         text=True,
@@ -97,12 +107,14 @@ def test_a_reader_that_stops_ends_a_command_quietly_as_sigpipe_would(
     assert (done.returncode, done.stderr) == (141, "")
 
 
-def test_messages_that_cannot_be_written_cost_no_result(tmp_path: Path) -> None:
+def test_messages_that_cannot_be_written_cost_no_result(
+    looked_flowos: list[str], tmp_path: Path
+) -> None:
     shortly = ("measure", "--quick", "--only", "clock", "--minutes", "0.02")
     words = (*shortly, "--json", "--store", str(tmp_path / "s.db"))
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "flowos", *words],
+            [*looked_flowos, *words],
             stdout=subprocess.PIPE,
             stderr=full,
             text=True,

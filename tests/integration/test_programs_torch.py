@@ -101,6 +101,19 @@ def test_a_wrong_word_is_refused_before_pytorch_is_imported(
     assert complaint in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize(
+    "why", [ImportError("no module torch"), OSError("libcudart.so.12: cannot open shared object")]
+)
+def test_a_pytorch_that_cannot_be_imported_is_said(
+    why: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "torch.py").write_text(f"raise {why!r}\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    done = run("torch_device.py", *["stream", "--device", "cpu", "--seconds", "1", "--bytes", "8"])
+    assert (done.returncode, done.stderr) == (77, "")
+    assert json.loads(done.stdout) == {"cannot": f"PyTorch cannot be imported: {why}"}
+
+
 def test_the_kernels_of_stream(forked: Forked) -> None:
     words = ("stream", "--device", "cpu", "--seconds", "0.1", "--bytes", "80000")
     found = readings(forked("torch_device.py", *words))
@@ -306,9 +319,12 @@ def test_an_end_that_is_lost_late_or_wrong_is_one_line(
     assert said in line
 
 
-def test_a_node_without_pytorch_is_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "why", [ImportError("no module torch"), OSError("libcudart.so.12: cannot open shared object")]
+)
+def test_a_node_without_pytorch_is_one_line(tmp_path: Path, why: Exception) -> None:
     """Of two nodes, which both are this one: mpirun or srun would start them elsewhere."""
-    has = {"first": "distributed = None", "second": 'raise ImportError("no module torch")'}
+    has = {"first": "distributed = None", "second": f"raise {why!r}"}
     for name, text in has.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "torch.py").write_text(f"{text}\n")
@@ -318,7 +334,7 @@ def test_a_node_without_pytorch_is_one_line(tmp_path: Path) -> None:
     assert (first.returncode, stdout) == (1, "")
     (line,) = stderr.splitlines()
     assert line.startswith("torch_remote_copy: ")
-    assert line.endswith("PyTorch cannot be imported: no module torch")
+    assert line.endswith(f"PyTorch cannot be imported: {why}")
     assert (*far.communicate(timeout=120), far.returncode) == ("", "", 0)
 
 

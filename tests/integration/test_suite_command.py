@@ -1,6 +1,7 @@
 """`flowos measure --suite`: what it plans, and that it goes on after it was killed."""
 
 import csv
+import html
 import json
 import os
 import signal
@@ -150,6 +151,28 @@ def test_a_figure_has_what_its_runs_found_also_those_of_before(
     ]
     page = (tmp_path / "flowos-report/suite.html").read_text()
     assert page.count("Findings of ") == 2
+
+
+def test_a_case_that_failed_is_named_below_its_figure_as_in_the_report_of_its_run(
+    tiny: Callable[..., "subprocess.Popen[str]"], tmp_path: Path
+) -> None:
+    for name in ("go", "slips"):
+        (tmp_path / name).touch()
+    out, said = tiny("--only", "1").communicate()
+    (one,) = json.loads(out)["figures"]
+    assert len(one["measurements"]) == 1, said
+    (gap,) = one["gaps"]
+    assert (gap["probe"], gap["case"]) == ("first", "first gear=9")
+    assert "the gear slips" in gap["reason"]
+    page = (tmp_path / "flowos-report/suite.html").read_text()
+    of_run = (tmp_path / "flowos-report/runs/first/report.html").read_text()
+    row = "<strong>first: gear 9</strong> - " + html.escape(gap["reason"])
+    for shown in (page, of_run):
+        _, listed = shown.split("<h3>Not measured</h3>")
+        assert row in listed.partition("</ul>")[0]
+    (tmp_path / "slips").unlink()
+    whole, _ = tiny().communicate()
+    assert [each["gaps"] for each in json.loads(whole)["figures"]] == [[gap], [], []]
 
 
 def test_a_suite_that_measured_nothing_is_a_failure(

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -40,8 +39,9 @@ def metrics_of(out: str) -> set[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("looked_once")
 def test_a_program_that_hangs_is_stopped_when_the_time_is_out_and_the_others_are_kept(
-    flowos: Flowos, tmp_path: Path, variables: dict[str, str]
+    flowos: Flowos, tmp_path: Path, variables: dict[str, str], looked_flowos: list[str]
 ) -> None:
     """Stopped by a signal it would hang until its own limit, two minutes later."""
     cache = tmp_path / "cache"
@@ -50,7 +50,7 @@ def test_a_program_that_hangs_is_stopped_when_the_time_is_out_and_the_others_are
     for minutes in ("0.2", "1", "3"):  # on a busy machine, it may not come so far
         words = ("measure", "--only", "clock,flops", "--minutes", minutes, "--json")
         running = subprocess.Popen(
-            [sys.executable, "-m", "flowos", *words],
+            [*looked_flowos, *words],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

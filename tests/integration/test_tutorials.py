@@ -25,7 +25,7 @@ SHORTER = {
     },
     "paper": {"--minutes 0.4": "--minutes {}"},
 }
-MINUTES = {"measure": (0.05, 1), "paper": (1, 2)}
+MINUTES = {"measure": (0.05, 1), "paper": (0.4, 1, 2)}
 """What is shown is the same as with the times of the pages. Less where a few numbers do; more where
 a try that fails, on a busy machine, takes longer than all that is to be measured."""
 OTHER_MPI = re.compile(r"mpi.*[.](mpich|hydra)")

@@ -33,6 +33,8 @@ from flowos.probes._tables import PROBES
 from flowos.probes.suites import SUITES
 
 SAYS = """printf '{"readings": [{"metric": "speed", "unit": "1/s", "values": [2, 4]}]}'"""
+SLIPPING, SLIPS = "9", "echo the gear slips >&2; exit 3"
+"""A gear that there is where the storage has a file `slips`."""
 CHART = Chart(title="Speed", kind="bars", x="gear", metrics=("speed",))
 
 
@@ -43,13 +45,16 @@ class First(Probe):
     waits = ""
 
     def cases(self, facts: Facts, request: MeasurementRequest) -> tuple[Case, ...] | Unmeasured:  # noqa: ARG002
-        return (Case(self.name, (("gear", "1"),), details=(("cwd", str(request.scratch)),)),)
+        gears = ("1", SLIPPING)[: 1 + Path(request.scratch, "slips").exists()]
+        details = (("cwd", str(request.scratch)),)
+        return tuple(Case(self.name, (("gear", gear),), details) for gear in gears)
 
     def seconds(self, case: Case) -> float:  # noqa: ARG002
         return 0.01
 
     def program(self, case: Case) -> Program:
-        return Program(argv=("/bin/sh", "-c", self.waits + SAYS, case.detail("cwd")))
+        says = SLIPS if case.level("gear") == SLIPPING else self.waits + SAYS
+        return Program(argv=("/bin/sh", "-c", says, case.detail("cwd")))
 
     def findings(self, measured: Sequence[Measurement]) -> tuple[str, ...]:
         return (f"{len(measured)} gear was tried",)

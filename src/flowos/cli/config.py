@@ -19,12 +19,12 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    from dataclasses import asdict
-
     from flowos.operations.settings import settings_in_force
 
     found = settings_in_force(defaults=args.all)
     if args.json:
+        from dataclasses import asdict
+
         print_json(asdict(found))
         return 0
     print(f"# {found.files or 'no flowos.toml'}")

@@ -1,4 +1,4 @@
-"""Types of values between tasks. Self-contained: workers without FlowOS import only this file."""
+"""Types of values between tasks. Workers without FlowOS are sent this file and `_dataclasses`."""
 
 import math
 import reprlib

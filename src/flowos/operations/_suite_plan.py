@@ -26,6 +26,7 @@ from flowos.operations.measure import (
     round_seconds,
 )
 from flowos.probes import Probe, probe_named, probes_for
+from flowos.report import may_show
 
 NOT_HERE = Unmeasured(reason="no probe here measures it yet")
 
@@ -173,14 +174,7 @@ def _of_part(part: FigurePart, found: PlannedStep | Unmeasured) -> Unmeasured | 
     """Why this part of a figure has no case; None if it has."""
     if isinstance(found, Unmeasured):
         return found
-    return None if any(_may_show(part, case) for case in found.cases) else _NO_CASE
-
-
-def _may_show(part: FigurePart, case: Case) -> bool:
-    """Its program may sweep axes that the case does not name."""
-    named = dict(case.levels)
-    fits = all(named.get(axis, level) == level for axis, level in part.levels)
-    return fits and set(part.without).isdisjoint(case.levels)
+    return None if any(may_show(part, case) for case in found.cases) else _NO_CASE
 
 
 def in_time(plan: SuitePlan, request: MeasurementRequest, seconds: float | None) -> SuitePlan:

@@ -40,6 +40,7 @@ from flowos.operations.measure import (
     check,
     facts_of,
     findings_in,
+    lacked_time,
     measured,
 )
 from flowos.operations.pool_storage import check_folder
@@ -55,6 +56,7 @@ from flowos.report import (
     suite_csv,
     suite_html,
     suite_json,
+    unmeasured_in,
 )
 
 PAGE = "suite.html"
@@ -309,13 +311,17 @@ class _Session:
 
 
 def with_findings(figure: SuiteFigure) -> SuiteFigure:
-    """With what the reports of its runs find in the numbers that it shows."""
+    """With what the reports of its runs find in its numbers, and why cases gave none.
+
+    How many had no time yet, it says by itself.
+    """
     found = (
         (part.section.probe, said)
         for part in shown_parts(figure)
         for said in findings_in(part.report, part.section.probe)
     )
-    return replace(figure, findings=tuple(dict.fromkeys(found)))
+    gaps = tuple((case, why) for case, why in unmeasured_in(figure) if not lacked_time(why))
+    return replace(figure, findings=tuple(dict.fromkeys(found)), gaps=gaps)
 
 
 def _not_yet(found: Sequence[Report], probe: str) -> Unmeasured | None:

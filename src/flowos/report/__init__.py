@@ -23,7 +23,7 @@ _PARTS = {
     "_side_by_side_text": "side_by_side_text",
     "_slice_words": "accounted_words asked_words job_words",
     "_storage_text": "storage_lines tier_words",
-    "_suite": "SuiteFigure SuiteReport figure_name shown_parts suite_json",
+    "_suite": "SuiteFigure SuiteReport figure_name may_show shown_parts suite_json unmeasured_in",
     "_suite_csv": "suite_csv",
     "_suite_text": "suite_text",
     "_text": "runs_text text verdicts_text",
@@ -114,8 +114,10 @@ if TYPE_CHECKING:
         SuiteFigure as SuiteFigure,
         SuiteReport as SuiteReport,
         figure_name as figure_name,
+        may_show as may_show,
         shown_parts as shown_parts,
         suite_json as suite_json,
+        unmeasured_in as unmeasured_in,
     )
     from flowos.report._suite_csv import (
         suite_csv as suite_csv,

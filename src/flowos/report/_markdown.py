@@ -109,7 +109,7 @@ def _rooflines(report: Report) -> Iterator[str]:
 def _gaps(report: Report) -> Iterator[str]:
     rows = [
         ("; ".join(map(case_text, g.cases)), g.why.reason, remedy_of(g.why.remedy))
-        for g in gaps_of(report.run)
+        for g in gaps_of(report.run.unmeasured)
     ]
     return _section("Not measured", ("what", "why", "to mend it"), rows)
 

@@ -34,7 +34,8 @@ class SuiteFigure:
 
     lacking: what cannot be measured here, (probe, or compiler, or "", why). waiting: probes that
     can and have no number yet, and why. partly: of each probe how many cases were measured, and of
-    how many. findings: in the numbers of a probe that are shown, (probe, sentence).
+    how many. findings: in the numbers of a probe that are shown, (probe, sentence). gaps: cases
+    that gave no number, each with why; not those that had no time yet.
     """
 
     figure: PaperFigure
@@ -43,6 +44,7 @@ class SuiteFigure:
     waiting: tuple[tuple[str, Unmeasured], ...] = ()
     partly: tuple[tuple[str, int, int], ...] = ()
     findings: tuple[tuple[str, str], ...] = ()
+    gaps: tuple[tuple[Case, Unmeasured], ...] = ()
 
     @property
     def unfinished(self) -> tuple[tuple[str, str], ...]:
@@ -101,6 +103,25 @@ class NumberRow:
 def shown_parts(figure: SuiteFigure) -> tuple[ShownPart, ...]:
     """What of the figure has numbers."""
     return tuple(_shown(figure))
+
+
+def unmeasured_in(figure: SuiteFigure) -> tuple[tuple[Case, Unmeasured], ...]:
+    """Cases that would have given the figure numbers, each once, with why they did not."""
+    found = (
+        (case, why)
+        for part in figure.figure.parts
+        for run_report in figure.reports
+        if _is_step_of(part, run_report)
+        for case, why in run_report.run.unmeasured
+        if _may_be_of(part, case, run_report.run.facts)
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def may_show(part: FigurePart, case: Case) -> bool:
+    """Whether a case has the levels of a part; its program may sweep axes that it does not name."""
+    fits = all(case.level(axis, level) == level for axis, level in part.levels)
+    return fits and set(part.without).isdisjoint(case.levels)
 
 
 def number_rows(report: SuiteReport, figure: SuiteFigure) -> tuple[NumberRow, ...]:
@@ -195,6 +216,7 @@ def _figure(report: SuiteReport, figure: SuiteFigure) -> dict[str, object]:
         ],
         "runs": [run_report.run.id for run_report in figure.reports],
         "findings": [{"probe": probe, "finding": said} for probe, said in figure.findings],
+        "gaps": [{"probe": c.probe, "case": c.label, **_reason(why)} for c, why in figure.gaps],
         "verdicts": [to_json(v) for part in parts for v in part.verdicts],
         "measurements": [to_json(m) for part in parts for m in part.report.measurements],
         "published": [
@@ -224,14 +246,18 @@ def _shown(figure: SuiteFigure) -> Iterator[ShownPart]:
                 m for m in run_report.measurements if _fits(part, m, run_report.run.facts)
             )
             section = next((s for s in run_report.sections if s.probe == part.probe), None)
-            if not numbers or section is None or run_report.run.request.suite is None:
-                continue
-            if run_report.run.request.suite.probe == part.probe:
+            if numbers and section is not None and _is_step_of(part, run_report):
                 yield ShownPart(
                     replace(run_report, measurements=numbers),
                     replace(section, charts=tuple(c for c in section.charts if _of(part, c))),
                     tuple(v for v in run_report.verdicts if v.probe == part.probe and _of(part, v)),
                 )
+
+
+def _is_step_of(part: FigurePart, run_report: Report) -> bool:
+    """Whether the run is of this part's probe, which others may need as a ceiling."""
+    step = run_report.run.request.suite
+    return step is not None and step.probe == part.probe
 
 
 def _of(part: FigurePart, shown: object) -> bool:
@@ -249,6 +275,12 @@ def _fits(part: FigurePart, m: Measurement, facts: Facts) -> bool:
         and levels.isdisjoint(part.without)
         and (part.cores == "any" or m.case.level("cores") == _cores(part, facts))
     )
+
+
+def _may_be_of(part: FigurePart, case: Case, facts: Facts) -> bool:
+    """Whether its numbers, had it given any, could be of this part."""
+    cores = "" if part.cores == "any" else case.level("cores")
+    return case.probe == part.probe and may_show(part, case) and cores in ("", _cores(part, facts))
 
 
 def _cores(part: FigurePart, facts: Facts) -> str:

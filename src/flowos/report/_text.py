@@ -207,7 +207,7 @@ def _doubts(report: Report, width: int) -> Iterator[str]:
 
 
 def _gaps(report: Report, width: int) -> Iterator[str]:
-    gaps = gaps_of(report.run)
+    gaps = gaps_of(report.run.unmeasured)
     if not gaps:
         return
     yield "Not measured"

@@ -112,10 +112,10 @@ class Gap:
         return f"{self.probe}, {len(self.cases)} cases"
 
 
-def gaps_of(run: Run) -> tuple[Gap, ...]:
+def gaps_of(unmeasured: Iterable[tuple[Case, Unmeasured]]) -> tuple[Gap, ...]:
     """Cases that were not measured, grouped by reason."""
     found: dict[tuple[str, Unmeasured], list[Case]] = {}
-    for case, why in run.unmeasured:
+    for case, why in unmeasured:
         found.setdefault((case.probe, why), []).append(case)
     return tuple(Gap(probe, tuple(cases), why) for (probe, why), cases in found.items())
 

@@ -1,9 +1,18 @@
-"""Tasks of all kinds of exceptions, in a file that a worker imports without pytest."""
+"""Tasks of all kinds of exceptions, in a file that a worker imports without pytest.
 
-import asyncio
+asyncio, which takes most of a worker's start, is imported where one of its exceptions is raised.
+"""
+
 import dataclasses
+from collections.abc import Callable
 
 import flowos as fo
+
+
+def cancelled() -> BaseException:
+    import asyncio
+
+    return asyncio.CancelledError()
 
 
 class Own(BaseException):
@@ -22,7 +31,7 @@ class TextOfNoText(Exception):  # noqa: N818
 
 class TextCancelled(Exception):  # noqa: N818
     def __str__(self) -> str:
-        raise asyncio.CancelledError
+        raise cancelled()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,8 +39,8 @@ class Frozen(Exception):  # noqa: N818
     number: int = 3
 
 
-RAISED: dict[str, type[BaseException]] = {
-    "CancelledError": asyncio.CancelledError,
+RAISED: dict[str, Callable[[], BaseException]] = {
+    "CancelledError": cancelled,
     "GeneratorExit": GeneratorExit,
     "SystemExit": SystemExit,
     "Own": Own,

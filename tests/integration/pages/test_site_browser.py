@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.integration.conftest import MadeOnce
 from tests.tutorials import DOCS
 from tests.waiting import PATIENCE_SECONDS
 
@@ -55,17 +56,19 @@ EXCERPT = (
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(made_once: MadeOnce) -> Path:
     """Of a copy, as pages are generated next to the others. A warning is an error."""
     pytest.importorskip("sphinx")
-    work = tmp_path_factory.mktemp("site")
-    left = shutil.ignore_patterns("generated", "__pycache__")
-    shutil.copytree(DOCS, work / "docs", ignore=left)
-    made = work / "made"
-    words = (sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html")
-    done = subprocess.run((*words, work / "docs", made), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return made
+
+    def build(work: Path) -> None:
+        left = shutil.ignore_patterns("generated", "__pycache__")
+        shutil.copytree(DOCS, work / "docs", ignore=left)
+        words = (sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html")
+        places = (work / "docs", work / "made")
+        done = subprocess.run((*words, *places), capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+    return made_once("site", build) / "made"
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)

@@ -1,11 +1,23 @@
 """When a process has ended: from what the kernel says of it."""
 
 import math
-from pathlib import PurePath
+from dataclasses import replace
+from pathlib import Path, PurePath
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from flowos.engine.environments._elsewhere import _Said
+from flowos.drivers import runtime_named
+from flowos.engine._ready import Ready
+from flowos.engine.environments._elsewhere import (
+    EnvironmentsElsewhere,
+    StartsLaunches,
+    _Neighbour,
+    _Opened,
+    _Said,
+)
+from flowos.engine.environments._shared_copies import SharedCopies
 from flowos.engine.launch._capture import Capture
 from flowos.engine.launch._end_reasons import may_lack_root, runs, without_root
 from flowos.model import Environment, Exited, Image, Killed, Launch, RuntimeFailed
@@ -30,6 +42,8 @@ def test_a_process_that_the_kernel_is_ending_runs_no_more(
     assert runs(STAT % (state, flags)) is expected
 
 
+HELD = cast("Any", None)
+"""What is not asked here."""
 IMAGE = Image(form="folder", digest="", source=PurePath("/a"))
 IN_IMAGE = Launch(argv=("sh", "-c", "x"), env=Environment(image=IMAGE, runtime="bwrap"))
 
@@ -65,6 +79,43 @@ def test_a_lost_image_names_its_node_unless_all_went_well() -> None:
         "'sh' lost its root; start it again (dmesg there shows whether memory ran out)"
     )
     assert "on node" not in str(without_root(IN_IMAGE, Exited(code=1)))
+
+
+def environments_on(node: str) -> EnvironmentsElsewhere:
+    """The same image, shown by two runtimes."""
+    name = cast("StartsLaunches", SimpleNamespace(name=node))
+    environments = EnvironmentsElsewhere(name, Path, SharedCopies(Path), "")
+    for runtime in ("bwrap", "ch-run"):
+        env = Environment(image=IMAGE, runtime=runtime)
+        opened = _Opened(env, env, runtime_named(runtime), (), HELD, HELD, _Said())
+        environments._opened[env] = opened
+    return environments
+
+
+def lose(environments: EnvironmentsElsewhere) -> None:
+    for line in ('{"stays": true}', '{"ended": true}'):
+        environments._opened[IN_IMAGE.env].said.add(line)
+
+
+def test_an_image_that_one_runtime_has_lost_is_there_for_launches_of_another() -> None:
+    environments = environments_on("n1")
+    lose(environments)
+    bound = replace(IN_IMAGE.env, binds=(("/a", "/a"),))
+    other = replace(IN_IMAGE.env, runtime="ch-run")
+    asked = [replace(IN_IMAGE, env=env) for env in (IN_IMAGE.env, bound, other, Environment())]
+    assert [environments.lost_image(each, 1.0) for each in asked] == ["n1", "n1", "", ""]
+
+
+def test_of_a_launch_on_several_nodes_the_one_that_lost_its_image_is_named() -> None:
+    first, second = environments_on("n1"), environments_on("n2")
+    env = IN_IMAGE.env
+    first._opened[env].neighbours["n2"] = _Neighbour(Ready(env, (), lambda: None), second)
+    both, alone = replace(IN_IMAGE, nodes=("n1", "n2")), replace(IN_IMAGE, nodes=("n1",))
+    assert first.lost_image(both, 1.0) == ""
+    lose(second)
+    assert [first.lost_image(each, 1.0) for each in (both, alone, IN_IMAGE)] == ["n2", "", ""]
+    lose(first)
+    assert first.lost_image(replace(both, nodes=("n2", "n3")), 1.0) == "n2"
 
 
 def test_an_image_is_away_from_its_end_until_it_is_shown_again() -> None:

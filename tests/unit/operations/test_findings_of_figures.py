@@ -1,4 +1,4 @@
-"""What a suite says of a figure: what the reports of its runs find in its numbers."""
+"""What a suite says of a figure: what its runs find in its numbers, and which cases failed."""
 
 from dataclasses import replace
 
@@ -10,8 +10,10 @@ from flowos.model import (
     Run,
     Sample,
     SuiteStep,
+    Unmeasured,
 )
 from flowos.operations.measure import report_of
+from flowos.operations.measure._time import STOPPED, TOOK_TOO_LONG, not_reached
 from flowos.operations.suite import with_findings
 from flowos.report import SuiteFigure
 from tests.unit.operations.test_case_order import RUN
@@ -82,3 +84,13 @@ def test_between_environments_differences_are_said_that_no_ratio_shows() -> None
     ((probe, said),) = found(FigurePart(probe="startup"), run_of("startup", "bare", "mine"), seen)
     assert probe == "startup"
     assert said.endswith("takes 1.0 ms in bare; next to it mine +20.0 ms")
+
+
+def test_a_figure_says_which_of_its_cases_failed_but_not_which_had_no_time_yet() -> None:
+    failed = (Case("mpi", (("mpi", "b"),)), Unmeasured(reason="mpirun ended with exit code 1"))
+    reasons = (STOPPED, TOOK_TOO_LONG, not_reached(9, 0, "flowos"), not_reached(9, 5, "flowos"))
+    waits = ((Case("mpi", (("mpi", f"c{n}"),)), why) for n, why in enumerate(reasons))
+    run = replace(run_of("mpi"), unmeasured=(*waits, failed))
+    reports = (report_of(run, messages("a", LATENCY, 1e-7)),)
+    figure = PaperFigure(number="5", title="t", caption="c", parts=(FigurePart(probe="mpi"),))
+    assert with_findings(SuiteFigure(figure=figure, reports=reports)).gaps == (failed,)

@@ -1,10 +1,12 @@
-"""A suite's page and JSON say what the runs found in the numbers of each figure."""
+"""A suite says what its runs found in the numbers of each figure, and which cases failed."""
 
 import json
 from dataclasses import replace
 
-from flowos.model import Entered, Verdict
-from flowos.report import Report, SuiteFigure, suite_html, suite_json
+import pytest
+
+from flowos.model import Case, Entered, FigurePart, Pairs, Unmeasured, Verdict
+from flowos.report import Report, SuiteFigure, suite_html, suite_json, unmeasured_in
 
 from .reports import measured, untrusted
 from .test_suite import FIGURE, STARTED, of_step, suite_of
@@ -70,3 +72,63 @@ def test_how_environments_compare_is_said_in_short_and_each_verdict_kept(small: 
     assert said in suite_html(report)
     (figure,) = json.loads(suite_json(report))["figures"]
     assert [(v["metric"], v["answer"]) for v in figure["verdicts"]] == [("triad", "faster")]
+
+
+FAILED = Unmeasured(reason="it ended with <exit 3>", remedy="export A=1")
+
+
+def test_cases_that_failed_stand_below_their_figure_by_reason_with_the_remedy(
+    small: Report,
+) -> None:
+    gaps = tuple((Case("stream", (("threads", n),)), FAILED) for n in ("1", "2"))
+    other = (Case("stream", (("threads", "4"),)), Unmeasured(reason="it printed no number"))
+    report = suite_of(
+        SuiteFigure(figure=FIGURE, reports=(of_step(small),), gaps=(*gaps, other)),
+        SuiteFigure(figure=STARTED),
+    )
+    first, second = suite_html(report).split("<section")[1:3]
+    _, listed = first.split("<h3>Not measured</h3>")
+    assert "<strong>stream, 2 cases</strong> - it ended with &lt;exit 3&gt;" in listed
+    assert "To mend it: <code>export A=1</code>" in listed
+    assert (
+        '<summary>Which</summary><ul class="plain"><li>stream: threads 1<li>stream: threads 2</ul>'
+        in listed
+    )
+    assert "<strong>stream: threads 4</strong> - it printed no number" in listed
+    assert "Not measured" not in second
+    one, two = json.loads(suite_json(report))["figures"]
+    assert one["gaps"] == [
+        {"probe": "stream", "case": case.label, "reason": why.reason, "remedy": why.remedy}
+        for case, why in (*gaps, other)
+    ]
+    assert two["gaps"] == []
+
+
+@pytest.mark.parametrize(
+    ("part", "of_it"),
+    [
+        (FigurePart(probe="stream"), "abcd"),
+        (FigurePart(probe="stream", levels=(("stores", "nt"),)), "acd"),
+        (FigurePart(probe="stream", without=(("stores", "nt"),)), "bcd"),
+        (FigurePart(probe="stream", cores="socket"), "abc"),
+        (FigurePart(probe="startup"), ""),
+    ],
+)
+def test_a_figure_lacks_cases_that_could_have_been_of_it(
+    small: Report, part: FigurePart, of_it: str
+) -> None:
+    levels: dict[str, Pairs] = {
+        "a": (("stores", "nt"), ("cores", "1")),
+        "b": (("stores", "plain"), ("cores", "1")),
+        "c": (),  # its program sweeps stores and cores
+        "d": (("cores", "7"),),
+    }
+    cases = {Case("stream", found): (name, FAILED) for name, found in levels.items()}
+    ceiling = Case("startup")
+    unmeasured = ((ceiling, FAILED), *((case, why) for case, (_, why) in cases.items()))
+    run_report = of_step(replace(small, run=replace(small.run, unmeasured=unmeasured)))
+    alone = replace(run_report, run=replace(run_report.run, request=small.run.request))
+    figure = replace(FIGURE, parts=(part, part))
+    found = unmeasured_in(SuiteFigure(figure=figure, reports=(run_report, run_report, alone)))
+    assert "".join(cases[case][0] for case, _ in found) == of_it
+    assert {why for _, why in found} <= {FAILED}

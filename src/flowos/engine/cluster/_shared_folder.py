@@ -3,7 +3,8 @@
     SHARED/.flowos-UID/HOST-ID-BOOT/SESSION/NUMBER
 
 ID is of the machine, BOOT of its start: the next program on the same machine removes what an
-earlier boot left. Machines may have one name, and no lock of a folder crosses NFS, so names tell.
+earlier boot left. Machines may have one name, copies of a virtual machine one machine-id, and no
+lock of a folder crosses NFS, so names tell: ID is of the addresses of its network devices, too.
 """
 
 import contextlib
@@ -25,6 +26,9 @@ from flowos.model import LaunchFailed, Pool, SliceRefused
 
 _BOOT = "[0-9a-f]{8}"
 _MACHINE_ID = Path("/etc/machine-id")
+_NETWORK = Path("/sys/class/net")
+_ADDRESS_CHARACTERS = len("00:00:00:00:00:00")
+"""The last of an address: InfiniBand's begins with what each boot gives anew."""
 
 
 def base_of(pool: Pool) -> Path:
@@ -49,13 +53,19 @@ def base_of(pool: Pool) -> Path:
 
 
 def _machine() -> str:
-    """Of its id, which is to stay on it, a digest; "" where it has none."""
+    """Of its id, which is to stay on it, and its addresses, a digest; "" where it lacks either."""
     try:
         id = _MACHINE_ID.read_bytes().strip()
+        addresses = sorted({_address(each) for each in _NETWORK.glob("*/device")})
     except OSError:
         return ""
-    known = re.fullmatch(b"[0-9a-f]{32}", id)
-    return hashlib.sha256(b"flowos " + id).hexdigest()[:8] if known else ""
+    if not re.fullmatch(b"[0-9a-f]{32}", id) or not addresses:
+        return ""
+    return hashlib.sha256(b"flowos %b %b" % (id, b" ".join(addresses))).hexdigest()[:8]
+
+
+def _address(device: Path) -> bytes:
+    return device.with_name("address").read_bytes().strip()[-_ADDRESS_CHARACTERS:]
 
 
 def _remove_earlier_boots(base: Path) -> None:
@@ -80,7 +90,7 @@ def _remove_earlier_boot(base: Path) -> None:
 def _is_unchanged_since_boot(base: Path) -> bool:
     """Whether this is a folder of ours in which no process has begun or ended a launch since.
 
-    One that is changed is of a machine that has our id, as copies of virtual machines may.
+    One that is changed is of a machine that has our id, as copies of a virtual machine may.
     """
     seen = [each.lstat() for each in (base, *base.iterdir())]
     is_ours = stat.S_ISDIR(seen[0].st_mode) and seen[0].st_uid == os.geteuid()
@@ -108,13 +118,18 @@ def _name_another(pool: Pool) -> str:
 
 
 def made(base: Path) -> Path:
-    """The same; the last slice that was freed may have removed it. Raises OSError if it fails."""
+    """The same; the last slice that was freed may have removed it. Raises OSError if it fails.
 
-    def owner() -> int:
+    Where anyone may write, another user may have made it, or the folder above it, or a link to one
+    of ours, in which the leftovers of sessions would be looked for.
+    """
+
+    def owners() -> set[int]:
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return base.stat().st_uid
+        both = (base.parent, base)
+        return {about.st_uid for each in both for about in (each.lstat(), each.stat())}
 
-    if in_spite_of_removals(owner) != os.geteuid():
+    if in_spite_of_removals(owners) != {os.geteuid()}:
         raise PermissionError(0, "another user made it")
     return base
 

@@ -103,7 +103,19 @@ class _Opened:
     users: list[int] = field(default_factory=lambda: [0, 0])
     container: _Container | None = None
     mpis: dict[str, tuple[MpiSaid, ...]] = field(default_factory=dict)
-    neighbours: dict[str, Ready] = field(default_factory=dict)
+    neighbours: "dict[str, _Neighbour]" = field(default_factory=dict)
+
+    def is_of(self, env: Environment) -> bool:
+        """Each runtime has the image shown for itself. A launch may have binds of its own."""
+        return (self.env.image, self.env.runtime) == (env.image, env.runtime)
+
+
+@dataclass(frozen=True, slots=True)
+class _Neighbour:
+    """An environment that is ready on another node, and those of that node."""
+
+    ready: Ready
+    of: "EnvironmentsElsewhere"
 
 
 class EnvironmentsElsewhere:
@@ -142,13 +154,20 @@ class EnvironmentsElsewhere:
         """What enters a ready environment. Raises LaunchFailed if it is not ready (any more)."""
         return self._of(env).runtime
 
-    def lost_image(self, image: Image | None, since: float) -> str:
+    def lost_image(self, launch: Launch, since: float) -> str:
         """See `RunFolders`. A launch that ended badly meanwhile has missed it."""
-        lost = (
-            opened.env.image == image and opened.said.away_until > since
-            for opened in tuple(self._opened.values())
-        )
-        return self._node.name if image is not None and any(lost) else ""
+        if launch.env.image is None:
+            return ""
+        names = launch.nodes or (self._node.name,)
+        return next((name for name in names if self._was_away(launch.env, name, since)), "")
+
+    def _was_away(self, env: Environment, node: str, since: float) -> bool:
+        """Whether this node, or a neighbour, has not shown the image all the time since then."""
+        alike = [opened for opened in tuple(self._opened.values()) if opened.is_of(env)]
+        if node == self._node.name:
+            return any(opened.said.away_until > since for opened in alike)
+        there = [opened.neighbours[node] for opened in alike if node in opened.neighbours]
+        return any(each.of._was_away(each.ready.env, node, since) for each in there)
 
     def facts(self) -> Facts:
         return from_plain(Facts, self._asked("facts")["facts"])
@@ -168,10 +187,10 @@ class EnvironmentsElsewhere:
         if name not in opened.neighbours:
             ready = other.ready(opened.asked, neighbour=True)
             with self._lock:
-                kept = opened.neighbours.setdefault(name, ready)
-            if kept is not ready:
+                kept = opened.neighbours.setdefault(name, _Neighbour(ready, other))
+            if kept.ready is not ready:
                 ready.close()
-        there = opened.neighbours[name].env
+        there = opened.neighbours[name].ready.env
         return replace(there, binds=(*there.binds, *env.binds[len(opened.env.binds) :]))
 
     def mpis_inside(self, env: Environment, path: str) -> tuple[MpiSaid, ...]:
@@ -206,9 +225,8 @@ class EnvironmentsElsewhere:
         return answer["enter"], holder
 
     def _of(self, env: Environment) -> _Opened:
-        """A launch may have binds of its own besides."""
         for opened in tuple(self._opened.values()):
-            if (opened.env.image, opened.env.runtime) == (env.image, env.runtime):
+            if opened.is_of(env):
                 if opened.holder.done:
                     break
                 return opened
@@ -223,8 +241,8 @@ class EnvironmentsElsewhere:
             over = not any(opened.users)
             if over and self._opened.get(opened.asked) is opened:
                 del self._opened[opened.asked]
-        for ready in others:
-            ready.close()
+        for each in others:
+            each.ready.close()
         if over:
             if opened.container is not None:
                 end(opened.container.holder)

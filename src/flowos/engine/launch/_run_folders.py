@@ -28,7 +28,7 @@ from flowos._collected import when_collected
 from flowos._dataclasses import dataclass
 from flowos.engine.launch._private_dirs import complaint_about, in_spite_of_removals, locked
 from flowos.engine.launch._stale_sessions import is_beyond_us, remove_session
-from flowos.model import CpuTimes, Image, LaunchFailed, Usage
+from flowos.model import CpuTimes, Launch, LaunchFailed, Usage
 
 _HALF_MADE_SECONDS = 3600.0
 _NAME_BYTES = 5
@@ -55,14 +55,14 @@ class RunFolders:
     start of another process. base: makes the folder of all processes of this user and machine, for
     launches `elsewhere`, whose answers may come a little later than their end. lost: none comes any
     more, their node is gone. used: by the launches that have ended, times added up. seen: the same
-    of those that say what their node did meanwhile. lost_image: the name of their node, if this
-    image was not shown there all the time since then.
+    of those that say what their node did meanwhile. lost_image: the name of a node of
+    this launch on which its image was not shown all the time since then; "" for none.
     """
 
     def __init__(self, base: Callable[[], Path] | None = None) -> None:
         self.elsewhere = base is not None
         self.lost = False
-        self.lost_image: Callable[[Image | None, float], str] = _none_lost
+        self.lost_image: Callable[[Launch, float], str] = _none_lost
         self.used = self.seen = Usage()
         self._using = threading.Lock()
         self._base = base or _base
@@ -124,7 +124,7 @@ class RunFolders:
         self._begin()
 
 
-def _none_lost(image: Image | None, since: float) -> str:  # noqa: ARG001
+def _none_lost(launch: Launch, since: float) -> str:  # noqa: ARG001
     return ""
 
 

@@ -281,7 +281,7 @@ class RunningProcess:
         wait = wait or (self.folders.elsewhere and lacking and code == 0)
         hears = self.folders.elsewhere and may_lack_root(self.launch, code, self._stderr)
         hears = hears and time.monotonic() < until - _LATE_SECONDS
-        wait = wait or (hears and not self.folders.lost_image(self.launch.env.image, self._began))
+        wait = wait or (hears and not self.folders.lost_image(self.launch, self._began))
         if wait and not (self._lost or self.folders.lost) and time.monotonic() < until:
             self._at(_TICK_SECONDS, partial(self._finish_without_ranks, until))
         elif by_force:
@@ -319,7 +319,7 @@ class RunningProcess:
         )
         end, usage = classify_end(self.launch, seen)
         end = explained(self.launch, seen, end)
-        node = self.folders.lost_image(self.launch.env.image, self._began)
+        node = self.folders.lost_image(self.launch, self._began)
         if node or (self._server is not None and not lives(self._server.folder)):
             end = without_root(self.launch, end, node)
         return Outcome(end=end, stdout=self._stdout.value(), stderr=stderr, usage=usage)

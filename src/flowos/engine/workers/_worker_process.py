@@ -35,6 +35,7 @@ Times = tuple[float, float, float]
 """What a `RowTimes` is made of."""
 
 _MODULES = (
+    ("flowos", "_dataclasses"),
     ("flowos.model", "_ports"),
     ("flowos.model", "_composite_ports"),
     ("flowos.model", "_extents"),

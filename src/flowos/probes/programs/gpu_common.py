@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 
 try:
     import torch as torch
-except ImportError as failed:
+except (ImportError, OSError) as failed:  # or a library of it is not there
     sys.stdout.write(json.dumps({"cannot": f"PyTorch cannot be imported: {failed}"}))
     sys.stdout.flush()
     sys.exit(77)

@@ -35,7 +35,7 @@ from rank_processes import first_failure, forked
 try:
     import torch
     from torch import distributed
-except ImportError as why:
+except (ImportError, OSError) as why:  # or a library of it is not there
     NO_TORCH = f"{socket.gethostname()}: PyTorch cannot be imported: {why}"
 else:
     NO_TORCH = ""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from flowos.model import Measurement, counted
+from flowos.model import Case, Measurement, Unmeasured, counted
 from flowos.report._report import Report
 from flowos.report._words import (
     Gap,
@@ -47,9 +47,9 @@ def _more(m: Measurement) -> Sequence[str]:
     return [f"; also: {'; '.join(m.trust.marks[1:])}"] if m.trust.marks[1:] else []
 
 
-def gaps(report: Report) -> Markup | None:
+def gaps(unmeasured: Sequence[tuple[Case, Unmeasured]]) -> Markup | None:
     """What was not measured, why, and the remedy."""
-    rows = [_gap(gap) for gap in gaps_of(report.run)]
+    rows = [_gap(gap) for gap in gaps_of(unmeasured)]
     return tag("div", tag("h3", "Not measured"), _list(rows)) if rows else None
 
 

@@ -154,7 +154,7 @@ def _advice(report: Report) -> PagePart | None:
 
 def _trust(report: Report) -> PagePart | None:
     title = "What not to believe, and what is missing"
-    found = [part for part in (untrusted(report), gaps(report)) if part is not None]
+    found = [part for part in (untrusted(report), gaps(report.run.unmeasured)) if part is not None]
     if not found:
         return None
     return _part("trust", "Trust and gaps", title, tag("div", *found, class_="two"))

@@ -26,7 +26,7 @@ from flowos.report._suite_text import (
 from flowos.report._words import case_text, facts_rows, machine_line, remedy_of, value_of
 from flowos.report.page._comparison_table import verdict_table
 from flowos.report.page._head import document
-from flowos.report.page._lists import untrusted
+from flowos.report.page._lists import gaps, untrusted
 from flowos.report.page._marks import people, words
 from flowos.report.page._markup import Markup, join, tag
 from flowos.report.page._page import charts_of
@@ -81,6 +81,7 @@ def _figure(report: SuiteReport, figure: SuiteFigure, name: str) -> Markup:
         *_said(figure, bool(parts)),
         *(_part(part, f"{name}-{n}") for n, part in enumerate(parts)),
         *_findings(figure),
+        gaps(figure.gaps),
         _numbers(report, figure, f"{name}-n"),
     )
 

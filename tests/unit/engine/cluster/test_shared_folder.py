@@ -16,7 +16,7 @@ import pytest
 from flowos.engine import check_shared_folder
 from flowos.engine.cluster._shared_folder import base_of, made, remove_if_empty, shown
 from flowos.engine.launch._run_folders import RunFolders
-from flowos.model import Pool, SliceRefused
+from flowos.model import LaunchFailed, Pool, SliceRefused
 
 
 @contextmanager
@@ -126,7 +126,23 @@ BEFORE = "0123abcd"
 
 
 @pytest.fixture
-def has_id(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def network(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Its devices: one, and the loopback, which is none."""
+    folder = tmp_path_factory.mktemp("net")
+    for name, address in (("lo", "00:00:00:00:00:00"), ("eth0", "52:54:00:00:00:01")):
+        (folder / name).mkdir()
+        (folder / name / "address").write_text(f"{address}\n")
+    (folder / "eth0/device").mkdir()
+    monkeypatch.setattr("flowos.engine.cluster._shared_folder._NETWORK", folder)
+    return folder
+
+
+@pytest.fixture
+def has_id(
+    network: Path,  # noqa: ARG001
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """This machine does; containers may have none."""
     file = tmp_path_factory.mktemp("etc") / "machine-id"
     file.write_text(f"{'0a' * 16}\n")
@@ -183,6 +199,72 @@ def test_one_in_which_a_machine_of_the_same_id_began_a_launch_meanwhile_is_left(
     os.utime(other / "session1")
     base_of(pool_in(tmp_path))
     assert [each.name for each in sorted(other.iterdir())] == ["session0", "session1"]
+
+
+@pytest.mark.usefixtures("has_id")
+def test_a_launch_of_a_copy_of_this_virtual_machine_that_began_before_our_boot_is_left(
+    tmp_path: Path, network: Path
+) -> None:
+    address = network / "eth0/address"
+    ours = address.read_text()
+    address.write_text("52:54:00:00:00:02\n")
+    copys = base_of(pool_in(tmp_path))
+    left = left_in(copys.with_name(f"{copys.name.rpartition('-')[0]}-{BEFORE}"))
+    address.write_text(ours)
+    assert base_of(pool_in(tmp_path)) != copys
+    assert (left / "session0/0/started.0").exists()
+    address.write_text("52:54:00:00:00:02\n")
+    assert base_of(pool_in(tmp_path)) == copys
+    assert not left.exists()
+
+
+@pytest.mark.usefixtures("has_id")
+def test_what_infiniband_puts_before_its_address_at_each_boot_makes_no_other_machine(
+    tmp_path: Path, network: Path
+) -> None:
+    address, port = network / "eth0/address", "fe:80:00:00:00:00:00:00:f4:52:14:03:00:11:22:33"
+    address.write_text(f"80:00:02:08:{port}\n")
+    before = base_of(pool_in(tmp_path))
+    address.write_text(f"a0:00:02:20:{port}\n")
+    assert base_of(pool_in(tmp_path)) == before
+
+
+@pytest.mark.usefixtures("has_id")
+def test_a_machine_without_network_devices_removes_nothing(tmp_path: Path, network: Path) -> None:
+    (network / "eth0/device").rmdir()
+    base = base_of(pool_in(tmp_path))
+    left = left_in(base.with_name(f"{os.uname().nodename}-{BEFORE}"))
+    assert base_of(pool_in(tmp_path)) == base
+    assert left.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link away")
+@pytest.mark.parametrize("above", [False, True])
+def test_a_link_of_another_user_to_a_folder_of_ours_is_refused_and_nothing_removed(
+    tmp_path: Path, *, above: bool
+) -> None:
+    base = base_of(pool_in(tmp_path))
+    base.rmdir()
+    theirs, home = (base.parent if above else base), tmp_path / "home"
+    (home / base.name / "text").mkdir(parents=True)
+    if above:
+        theirs.rmdir()
+    theirs.symlink_to(home)
+    os.chown(theirs, 65534, -1, follow_symlinks=False)
+    for look in (base_of, check_shared_folder):
+        with pytest.raises(SliceRefused, match="another user made it"):
+            look(pool_in(tmp_path))
+    with pytest.raises(LaunchFailed, match="another user made it"):
+        RunFolders(partial(made, base)).make()
+    assert (home / base.name / "text").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_one_below_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
+    base = base_of(pool_in(tmp_path))
+    os.chown(base.parent, 65534, -1)
+    with pytest.raises(SliceRefused, match="another user made it"):
+        base_of(pool_in(tmp_path))
 
 
 @pytest.mark.usefixtures("has_id")
