@@ -48,8 +48,11 @@ def tasks_within(flow: Flow) -> Iterator[Task]:
 
 
 def lacking_time(needs: Needs, left_seconds: float) -> str:
-    """Why a task does not begin on nodes that are held for so long yet; "" if it does."""
-    if needs.remaining_seconds <= left_seconds:
+    """Why a task does not begin on nodes that are held for so long yet; "" if it does.
+
+    One that asks for no time begins: that the nodes are over is said by who holds them.
+    """
+    if needs.remaining_seconds <= max(0.0, left_seconds):
         return ""
     left = max(0.0, math.floor(10 * left_seconds) / 10)
     needed = f"{needs.remaining_seconds:g} s until its nodes are given back"

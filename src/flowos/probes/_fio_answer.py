@@ -77,7 +77,9 @@ def _readings(
     for way, workload in _workloads(case).items():
         job = documents[-1]["jobs"][0][way]
         levels = (("workload", workload),) if MIX in case.levels else ()
-        rates = _rates(documents, way, window_seconds) or (float(job["iops"]),)
+        rates = _rates(documents, way, window_seconds)
+        if not any(rates):  # none is whole, or what ended did so in a part of one
+            rates = (float(job["iops"]),)
         rate = Reading(metric="iops", unit="1/s", values=rates, levels=levels)
         if workload.startswith("sequential"):
             moved = tuple(each * block_bytes for each in rates)

@@ -127,6 +127,13 @@ def test_without_whole_windows_the_mean_alone_stands() -> None:
     assert rate.values == (131072 * 10892.857143,)
 
 
+def test_what_ended_in_no_whole_window_is_no_rate_of_zero() -> None:
+    """Storage that stalls until the remainder at the end."""
+    outcome = printed(*even(0, 0, 0), (110, 110, 7))
+    rate, *_ = readings(case_of(RANDOM_READ), outcome)
+    assert rate.values == (1,)
+
+
 # --- suspicion -------------------------------------------------------------------------------
 
 
