@@ -50,7 +50,7 @@ def tasks_within(flow: Flow) -> Iterator[Task]:
 def lacking_time(needs: Needs, left_seconds: float) -> str:
     """Why a task does not begin on nodes that are held for so long yet; "" if it does.
 
-    One that asks for no time begins: that the nodes are over is said by who holds them.
+    One that asks for no time begins: that the nodes are given back, their slice says.
     """
     if needs.remaining_seconds <= max(0.0, left_seconds):
         return ""
