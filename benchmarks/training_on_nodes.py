@@ -88,7 +88,12 @@ def arguments() -> argparse.Namespace:
     add("--effort", choices=("quick", "normal", "full"), default="quick", help="full: 10 epochs")
     add("--round-trip-ms", type=float, default=10.0)
     add("--mbit", type=float, default=1000.0, help="of each node's link")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if min(options.rounds, options.nodes) < 1 or options.round_trip_ms < 0 or options.mbit <= 0:
+        parser.error(
+            "--rounds and --nodes are 1 or more, --mbit is above 0, --round-trip-ms not below"
+        )
+    return options
 
 
 def measured(options: argparse.Namespace) -> dict[str, Any]:
