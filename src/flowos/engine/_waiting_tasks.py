@@ -30,7 +30,7 @@ class Queues(Protocol):
 _open: "weakref.WeakSet[Slice]" = weakref.WeakSet()
 _queues: "weakref.WeakSet[Queues]" = weakref.WeakSet()
 _MAX_READY, _MAX_RUNS, _MAX_NAMES = 1000, 100, 5
-_RUNS = {Executor._execute.__code__, Executor._run_only.__code__}
+_RUNS = {f.__code__ for f in (Executor._execute, Executor._run_batch, Executor._run_only)}
 
 
 def watchable(slice: Slice) -> Slice:
@@ -84,7 +84,8 @@ def _states(
 ) -> Iterator[tuple[str, str, str]]:
     """Task, state, and why it waits."""
     with executor._lock:
-        ready = [stage for _, stage in islice(executor._ready, _MAX_READY)]
+        ready = [stage for _, stages in executor._begun for stage in list(stages)]
+        ready += [stage for _, stage in islice(executor._ready, _MAX_READY)]
         runs = [run for run in islice(executor._runs, _MAX_RUNS) if isinstance(run, FlowRun)]
         before = [dict(run.predecessors_left) for run in runs]
         free = len(executor._free)

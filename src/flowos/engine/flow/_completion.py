@@ -24,6 +24,8 @@ class Completion(Roster):
         worker.place.run = None
         worker.place.by = 0
         worker.settled = True
+        if self._begun:
+            self._end_batch_of(worker)
         if self._node.line or type(worker.place.held) is not int:  # else it is used at once again
             self._share.release(worker.place)
         if run.done:

@@ -3,7 +3,8 @@
 A calling thread is a worker itself: it takes a free place and runs what is ready, so that a flow
 that is one chain never changes threads. Helpers come in while more is ready than is taken: whoever
 takes a stage, sees another one ready and a place free, wakes one helper and hands it the place.
-All that is shared changes under one lock, taken once per batch of stages.
+All that is shared changes under one lock, taken once per batch of stages. In threads a batch has
+only stages that nothing waits for, and a worker that finds nothing else takes one of its last.
 
 Success: a run ends with its last stage. Failure: the first error ends the run at once; what it
 still has running is stopped, its result dropped. Cancel (`end`): every run ends with the error
@@ -31,7 +32,7 @@ from flowos.engine.flow._core_share import (
 from flowos.engine.flow._failures import not_run
 from flowos.engine.flow._inner_run import InnerRun
 from flowos.engine.flow._kernel import pick
-from flowos.engine.flow._lanes import Lanes, Values
+from flowos.engine.flow._lanes import BATCH_SECONDS, Lanes, Values
 from flowos.engine.flow._roster import Batch, yield_to_holder
 from flowos.engine.flow._runs import (
     ExecutionSlot,
@@ -43,6 +44,7 @@ from flowos.engine.flow._runs import (
     TimedRun,
     raise_error_of,
     run_stages,
+    set_pace,
 )
 from flowos.model import Cancelled, EnginePlan, FlowosError, SliceRefused
 from flowos.plan import Schedule, Stage, lacking_time
@@ -99,6 +101,8 @@ class Executor(Completion):
         super().__init__(schedule, places, ledgers, max_batch=lanes.max_batch, helpers=helpers)
         self._lanes = lanes
         self._on_stage = on_stage
+        if on_stage is not None and lanes.max_batch == 1:
+            self._batched = [False] * len(self._stages)
         self._left_seconds = hold_end.left_seconds
         self._lone = lone_stage(schedule) if self._plain and not on_stage else None
         bound = self._prepares and lanes.max_batch > 1  # threads are never bound
@@ -248,6 +252,7 @@ class Executor(Completion):
             self._why = error
             self.ended = True
             self._ready.clear()
+            self._begun.clear()
             for place in self.places:
                 if place.by:
                     place.stop()
@@ -341,6 +346,25 @@ class Executor(Completion):
             else:
                 results = self._execute(worker, batch, until is not None)
 
+    def _run_batch(self, worker: SlotThread, run: FlowRun, stages: list[Stage]) -> list[Values]:
+        """The stage and, until the time is over, those next that no other worker has begun."""
+        place, now = worker.place, time.monotonic()
+        assert place is not None
+        results: list[Values] = []
+        until, began = now + BATCH_SECONDS, now
+        while True:
+            stage = stages[-1]
+            values = self._inputs[stage.number](run.slots)
+            results += place.python.run((stage,), (values,))
+            if (now := time.monotonic()) > until:
+                break
+            try:
+                stages.append(worker.next.popleft())
+            except IndexError:  # the last one was begun
+                break
+        set_pace(place, now - began)
+        return results
+
     def _execute(
         self, worker: SlotThread, batch: Batch, calling: bool
     ) -> Sequence[Values] | BaseException:
@@ -362,6 +386,8 @@ class Executor(Completion):
                 assert isinstance(run, (TimedRun, InnerRun))
                 return run.run(self._on_stage, place, lane, stages)
             if self._max_batch == 1 and self._on_stage is None:
+                if self._batched[stages[0].number]:
+                    return self._run_batch(worker, run, stages)
                 return lane.run(stages, (self._inputs[stages[0].number](run.slots),))
             return run_stages(run, self._on_stage, place, lane, stages)
         except FlowosError as error:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import islice
 
 from flowos.engine._ledger import ResourceLedger
@@ -19,7 +20,7 @@ from flowos.engine.flow._runs import ExecutionSlot, FlowRun, MapBatch, SlotThrea
 from flowos.model import Needs
 from flowos.plan import Schedule, Stage
 
-Batch = tuple[FlowRun | MapBatch, Sequence[Stage]]
+Batch = tuple[FlowRun | MapBatch, list[Stage]]
 _YIELDS = 8
 """Before a thread stands in line all the same: of many that wait, the holder may be the last."""
 _AHEAD = 256
@@ -62,7 +63,10 @@ class Roster:
         self._plain = all(each == ONE for each in needs)
         self._python = [stage.in_python for stage in stages]
         self._bound = [is_bound(stage.needs) for stage in stages]
-        self._fusable = [stage.steps[0].fusable for stage in stages]
+        self._batched = [
+            stage.steps[0].fusable and (max_batch > 1 or not stage.successors) for stage in stages
+        ]
+        """Whether a batch may have it; in threads, if nothing waits for its results."""
         self._prepares = any(
             is_bound(each) or each.generic_resources or each.remaining_seconds
             for asked in needs
@@ -77,6 +81,9 @@ class Roster:
         self._runs: set[FlowRun | MapBatch] = set()
         self._ready: deque[tuple[FlowRun | MapBatch, Stage]] = deque()
         self._entering: deque[tuple[FlowRun, Stage]] = deque()
+        self._begun: list[tuple[FlowRun, deque[Stage]]] = []
+        """What threads have taken and not begun: they go on with it without the lock, and a worker
+        that finds nothing else begins it from the other end."""
         self._free = list(self.places)
         self._parked: list[SlotThread] = []
         self._helpers: list[threading.Thread] = []
@@ -91,9 +98,9 @@ class Roster:
     def wake(self) -> None:
         """There is more of the node: whoever sleeps looks whether it is enough."""
         with self._lock:
-            if self._ready and not self._parked:
+            if (self._ready or self._begun) and not self._parked:
                 self._call_help()
-            while self._ready and self._parked:
+            while (self._ready or self._begun) and self._parked:
                 self._parked.pop().gate.release()
 
     def is_helper(self) -> bool:
@@ -128,12 +135,13 @@ class Roster:
         with self._lock:
             if worker in self._parked:
                 self._parked.remove(worker)
+            self._end_batch_of(worker)
             if worker.place is not None:
                 self._put_back(worker)
 
     def _next(self, worker: SlotThread) -> Batch | None:
         """What the worker runs now, or None: then it is parked. Under the lock."""
-        if worker.place is None and self._ready:
+        if worker.place is None and (self._ready or self._begun):
             worker.place = self._free.pop() if self._free else self._own_place(worker)
         if worker.place is not None:
             batch = self._take(worker, worker.place)
@@ -143,7 +151,7 @@ class Roster:
                 worker.place.run = batch[0]
                 worker.place.by = worker.thread
                 worker.place.stop_flag.on = False
-                if self._ready and self._free:
+                if (self._ready or self._begun) and self._free:
                     self._call_help(worker)
                 return batch
             self._put_back(worker)
@@ -189,15 +197,29 @@ class Roster:
         while ready and ready[0][0].done:
             ready.popleft()
         if not ready:
-            return None
+            return self._take_begun(worker, place) if self._begun else None
         if not self._plain or worker.only is not None:
             return self._take_fitting(worker, place)
+        if not self._holds_core(place):
+            return None
+        run, stage = ready.popleft()
+        return self._taken(worker, run, stage, place)
+
+    def _holds_core(self, place: ExecutionSlot) -> bool:
         if place.held is None:
             place.held = self._share.acquire(ONE, self)
-            if place.held is None:
+        return place.held is not None
+
+    def _take_begun(self, worker: SlotThread, place: ExecutionSlot) -> Batch | None:
+        """The last stage of another worker's batch. Under the lock, which that one does without."""
+        for run, stages in self._begun:
+            if run.done or worker.only not in (None, run):
+                continue
+            if not self._holds_core(place):
                 return None
-        run, stage = ready.popleft()
-        return self._taken(run, stage, place)
+            with suppress(IndexError):  # begun meanwhile
+                return run, [stages.pop()]
+        return None
 
     def _take_fitting(self, worker: SlotThread, place: ExecutionSlot) -> Batch | None:
         tried: list[Needs] = []
@@ -212,9 +234,17 @@ class Roster:
                 if stage.needs.otherwise:
                     self._want_no_more(stage.needs)
                     worker.settled = True
-                return self._taken(run, stage, place)
+                return self._taken(worker, run, stage, place)
             tried.append(stage.needs)
         return None
+
+    def _end_batch_of(self, worker: SlotThread) -> None:
+        """What it has not begun is ready as before. Under the lock."""
+        for run, stages in self._begun:
+            if stages is worker.next:
+                self._ready.extendleft((run, stage) for stage in reversed(stages))
+        worker.next.clear()
+        self._begun = [each for each in self._begun if each[1] is not worker.next]
 
     def _want_no_more(self, needs: Needs) -> None:
         """What would have done too is left, unless others here wait for it. Under the lock."""
@@ -225,23 +255,29 @@ class Roster:
         """What is waited for. Under the lock."""
         return {each for needs in {s.needs for _, s in self._ready} for each in needs.choices}
 
-    def _taken(self, run: FlowRun | MapBatch, stage: Stage, place: ExecutionSlot) -> Batch:
+    def _taken(
+        self, worker: SlotThread, run: FlowRun | MapBatch, stage: Stage, place: ExecutionSlot
+    ) -> Batch:
         if not self._requeues[stage.number]:
             run.root.requeue = False
-        if self._max_batch == 1 or isinstance(run, MapBatch):
-            return run, (stage,)
-        return run, self._batch(run, stage, place)
+        in_threads = self._max_batch == 1
+        if isinstance(run, MapBatch) or (in_threads and type(run) is not FlowRun):
+            return run, [stage]
+        stages = self._batch(run, stage, place)
+        if in_threads and len(stages) > 1:
+            worker.next.extend(stages[1:])
+            del stages[1:]
+            self._begun.append((run, worker.next))
+        return run, stages
 
-    def _batch(
-        self, run: FlowRun | MapBatch, first: Stage, place: ExecutionSlot
-    ) -> Sequence[Stage]:
+    def _batch(self, run: FlowRun, first: Stage, place: ExecutionSlot) -> list[Stage]:
         """Some stages for one message, fewer towards the end so that all lanes end together."""
         stages = [first]
-        if self._plain and self._fusable[first.number]:
+        if self._plain and self._batched[first.number]:
             share = 1 + len(self._ready) // (2 * len(self.places))
-            while self._ready and len(stages) < min(place.pace, share, self._max_batch):
+            while self._ready and len(stages) < min(place.pace, share):
                 owner, stage = self._ready[0]
-                if owner is not run or not self._fusable[stage.number]:
+                if owner is not run or not self._batched[stage.number]:
                     break
                 if self._bound[stage.number] != self._bound[first.number]:
                     break
@@ -251,7 +287,7 @@ class Roster:
 
     def _call_help(self, caller: SlotThread | None = None) -> None:
         """Wake one helper, which will wake the next; none where there is no use. Under the lock."""
-        if not (self._ready and self._free):
+        if not (self._free and (self._ready or self._begun)):
             return
         if self._plain and not (self._has_core() or (caller and lend(caller) and self._has_core())):
             return

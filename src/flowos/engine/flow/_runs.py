@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -13,7 +14,7 @@ from flowos.model import FlowosError, RunResult
 from flowos.plan import Schedule, Stage
 
 _QUICK_SECONDS = 0.001
-_MAX_AT_ONCE = 64
+MAX_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,10 +309,10 @@ class SlotThread:
     outer: where its place is that of a task which waits for it, the run of that task. lent: what
     tasks held that wait for it. settled: it released something since it last woke others.
     only: the run whose stages it runs, where a task of this very slice made that run: those of
-    others would pile up on the task's stack.
+    others would pile up on the task's stack. next: stages of its batch that it has not begun.
     """
 
-    __slots__ = ("gate", "lent", "only", "outer", "place", "settled", "thread")
+    __slots__ = ("gate", "lent", "next", "only", "outer", "place", "settled", "thread")
 
     def __init__(self) -> None:
         self.place: ExecutionSlot | None = None
@@ -320,6 +321,7 @@ class SlotThread:
         self.lent: list[Any] = []
         self.settled = False
         self.only: FlowRun | MapBatch | None = None
+        self.next: deque[Stage] = deque()
         self.gate = threading.Lock()
         self.gate.acquire()
 
@@ -364,6 +366,11 @@ def paced(
     """Run; quick stages are given in larger batches from then on, slow ones in smaller."""
     began = time.monotonic()
     results = lane.run(stages, values)
-    quick = time.monotonic() - began < _QUICK_SECONDS
-    place.pace = min(_MAX_AT_ONCE, place.pace * 2) if quick else max(1, place.pace // 2)
+    set_pace(place, time.monotonic() - began)
     return results
+
+
+def set_pace(place: ExecutionSlot, seconds: float) -> None:
+    """After a batch that took so long."""
+    quick = seconds < _QUICK_SECONDS
+    place.pace = min(MAX_AT_ONCE, place.pace * 2) if quick else max(1, place.pace // 2)
