@@ -1,20 +1,11 @@
 """Ways to do the same, measured by turns."""
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable
 from typing import Any
 
 Way = Callable[[], object]
-_LEAST = 2
-
-
-def rounds(text: str) -> int:
-    """Of a command line: `type=rounds`."""
-    if not text.isdigit() or int(text) < _LEAST:
-        raise argparse.ArgumentTypeError(f"{text!r}: give {_LEAST} or more, for a median")
-    return int(text)
 
 
 def by_turns(

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from _numbers import positive, whole_number
+
 NOT_HERE = 77
 """Exit code of a contestant that is not installed."""
 MAX_SECONDS = 300
@@ -82,9 +84,11 @@ def arguments(doc: str | None, peers: str, *, seconds: float) -> argparse.Namesp
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--json", action="store_true", help="all figures, as JSON")
-    parser.add_argument("--rounds", type=int, default=3, help=f"turns of all {peers} (3)")
     parser.add_argument(
-        "--seconds", type=float, default=seconds, help=f"for each case in a turn ({seconds:g})"
+        "--rounds", type=whole_number(), default=3, help=f"turns of all {peers} (3)"
+    )
+    parser.add_argument(
+        "--seconds", type=positive, default=seconds, help=f"for each case in a turn ({seconds:g})"
     )
     parser.add_argument("--only", default="", help=f"{peers} whose names begin so, by commas")
     return parser.parse_args()

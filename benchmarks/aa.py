@@ -22,6 +22,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from _numbers import whole_number
 from _simulated_kinds import BASE, DESIGN, DIFFERENT, KINDS, OTHER, rates_of
 
 from flowos import engine
@@ -39,8 +40,8 @@ SOURCE = Path(__file__).with_name("_disturb.c")
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="the only form there is")
-    parser.add_argument("--simulated", type=int, default=200)
-    parser.add_argument("--real", type=int, default=50)
+    parser.add_argument("--simulated", type=whole_number(), default=200)
+    parser.add_argument("--real", type=whole_number(0), default=50)
     parser.add_argument("--table", action="store_true", help="the simulated rates, as Markdown")
     wanted = parser.parse_args()
     if wanted.table:
@@ -58,14 +59,14 @@ def main() -> int:
 
 def rate(what: str, hits: int, trials: int, low: float, high: float, **more: Any) -> dict[str, Any]:
     """`holds`: the rate itself lies within low..high."""
-    low, high = wilson(hits, trials)
+    lower, upper = wilson(hits, trials)
     return {
         "what": what,
         "hits": hits,
         "trials": trials,
         "rate": hits / trials,
-        "low": low,
-        "high": high,
+        "low": lower,
+        "high": upper,
         "claim": f"{low:g}..{high:g}",
         "holds": low <= hits / trials <= high,
         **more,

@@ -2,9 +2,10 @@
 
 `python benchmarks/boots.py [--json] [--rounds 20]`
 The kernel is Debian's, the image is BusyBox; both as `tools/setup test` fetches them. `alone` boots
-the same kernel with the same parameters, machine and accelerator, and an initrd that holds nothing
-but BusyBox, which prints a word: what no runtime that boots can beat. Each is killed once it has
-printed, by turns in every round. Exit 1 when a boot fails or a target is missed.
+the same kernel with the same parameters (but the rate of the counter, which flowos-init adds),
+machine and accelerator, and an initrd that holds nothing but BusyBox, which prints a word: what no
+runtime that boots can beat. Each is killed once it has printed, by turns in every round. Exit 1
+when a boot fails or a target is missed.
 """
 
 import argparse
@@ -18,8 +19,10 @@ import time
 from pathlib import Path
 from statistics import median
 
+from _numbers import whole_number
+
 from flowos.drivers.images.kernel import cpio
-from flowos.drivers.runtimes.qemu import PROGRAM, kernel_line
+from flowos.drivers.runtimes.qemu import PROGRAM, kernel_line, machine_words
 from flowos.engine import here
 from flowos.model import Boot, Environment, Exited, Launch
 from flowos.operations.kernel import add_kernel
@@ -35,12 +38,15 @@ INIT = b"#!/bin/busybox sh\necho up\nexec /bin/busybox sleep 100\n"
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="the only form there is")
-    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--rounds", type=whole_number(), default=20)
     rounds = parser.parse_args().rounds
     with tempfile.TemporaryDirectory(prefix="flowos-bench-", dir="/var/tmp") as name:
         folder = Path(name)
         os.environ["XDG_DATA_HOME"] = str(folder / "data")
-        kernel = add_kernel("stock", next(PACKAGES.glob("linux-image-*.deb")))
+        package = next(PACKAGES.glob("linux-image-*.deb"), None)
+        if package is None:
+            parser.error(f"no kernel in {PACKAGES}: tools/setup test fetches one")
+        kernel = add_kernel("stock", package)
         make_busybox(folder / "image")
         squash(folder / "image", folder / "image.sqfs")
         image = here().image_at(folder / "image.sqfs")
@@ -62,6 +68,7 @@ def main() -> int:
         "booted_seconds": spread(booted),
         "alone_seconds": spread(alone),
         "largest_bytes": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10,
+        "at most": {"failed": 0, "booted_seconds": MAX_SECONDS, "largest_bytes": MAX_BYTES},
     }
     missed = failed or median(booted) > MAX_SECONDS or report["largest_bytes"] > MAX_BYTES
     print(json.dumps({**report, "holds": not missed}, indent=1))
@@ -84,8 +91,7 @@ def alone_words(folder: Path, boot: Boot) -> tuple[str, ...]:
     accelerator = boot.accelerator
     return (
         *(PROGRAM, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
-        *("-machine", "q35", "-accel", accelerator),
-        *("-cpu", "host" if accelerator == "kvm" else "max"),
+        *machine_words(accelerator),
         *("-smp", "1", "-m", f"{boot.memory_bytes >> 20}M"),
         *("-kernel", str(boot.kernel.image), "-initrd", str(initrd)),
         *("-append", kernel_line(boot.kernel, accelerator), "-serial", "stdio"),

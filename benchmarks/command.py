@@ -22,6 +22,8 @@ from statistics import median
 from time import monotonic
 from typing import Any
 
+from _numbers import whole_number
+
 from flowos.model import Case, Exited, Outcome, Sample, Unmeasured
 from flowos.plan import compare
 from flowos.probes import command
@@ -52,7 +54,7 @@ class Turn:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="the only form there is")
-    parser.add_argument("--rounds", type=int, default=16)
+    parser.add_argument("--rounds", type=whole_number(), default=16)
     rounds = parser.parse_args().rounds
     if not HYPERFINE or shutil.which("gcc") is None:
         sys.exit("command: hyperfine and gcc are needed: apt install hyperfine gcc")

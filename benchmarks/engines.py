@@ -1,5 +1,4 @@
-"""What task bodies in other languages cost: C++ by fo.cxx, next to what else calls a C function;
-OpenCL by fo.opencl, next to pyopencl.
+"""What task bodies in other languages cost, next to what else calls such functions.
 
 All ways by turns, medians and the middle half of the rounds. `check`: a task of arrays,
 against one of integers. `call`: three arrays of 16 floats, into an output that is there and into a
@@ -8,9 +7,9 @@ one with OpenMP, with new outputs; their functions against a program with OpenMP
 are reused. `first`: compiled, and found in the cache by a new process. `opencl`: a call with three
 arrays of 16 floats, and the time that its thread works for it; the triad; the first use. `either`:
 two triads in a chain, each engine forced and chosen, by size. `empty`: 10,000 empty tasks side by
-side and in a chain, next to StarPU's.
-`hdl`: an adder in Verilog, simulated: cycles a second, microseconds a sample and a call, and
-seconds to build it, with Verilator's library and without.
+side and in a chain, next to StarPU's. `hdl`: an adder in Verilog, simulated: cycles a second,
+microseconds a sample and a call, seconds to build it, with Verilator's library and without.
+`targets`: what of that is to be reached, and whether it holds.
 """
 
 import argparse
@@ -29,8 +28,9 @@ from typing import Any
 
 import numpy as np
 from _by_turns import Way, by_turns, repeated
-from _by_turns import rounds as read_rounds
 from _empty_tasks import empty_tasks
+from _engine_targets import judged
+from _numbers import whole_number
 from _triad_peers import into_given, openmp_program, reused_outputs
 
 import flowos as fo
@@ -372,10 +372,10 @@ def built() -> dict[str, float]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=read_rounds, default=21)
-    parser.add_argument("--floats", type=int, default=1 << 26)
-    parser.add_argument("--spins", type=int, default=10_000_000)
-    parser.add_argument("--samples", type=int, default=2_000_000)
+    parser.add_argument("--rounds", type=whole_number(2, "for a median"), default=21)
+    parser.add_argument("--floats", type=whole_number(), default=1 << 26)
+    parser.add_argument("--spins", type=whole_number(), default=10_000_000)
+    parser.add_argument("--samples", type=whole_number(), default=2_000_000)
     given = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "2")
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # else its threads spin in others' turns
@@ -392,7 +392,7 @@ def main() -> int:
             "empty": empty_tasks(given.rounds),
             "hdl": simulated(given.rounds, given.samples),
         }
-    print(json.dumps(found, indent=1))
+    print(json.dumps({**found, "targets": judged(found)}, indent=1))
     return 0 if found["triad"]["right"] and found["hdl"]["right"] else 1
 
 

@@ -28,6 +28,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from _numbers import positive
+
 from flowos.drivers import RUNTIMES
 from flowos.engine import here
 from flowos.model import Sample, Verdict, from_plain, to_json
@@ -61,7 +63,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="the only form there is")
     parser.add_argument("--image", default=IMAGE, help="a name in the image library")
-    parser.add_argument("--minutes", type=float, default=30.0, help="for the comparisons")
+    parser.add_argument("--minutes", type=positive, default=30.0, help="for the comparisons")
     parser.add_argument("--only", default="gemm,stream,mpi,fio", help="of the comparisons")
     args = parser.parse_args()
     if os.geteuid() == 0:  # podman is not usable as root

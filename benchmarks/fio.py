@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import median
 
 from _agreement import row_of
+from _numbers import whole_number
 
 from flowos.model import Case, Exited, MeasurementRequest, Outcome, Sample, Unmeasured
 from flowos.operations._facts import facts
@@ -40,7 +41,7 @@ Measure = Callable[[Case, Path], float]
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="the only form there is")
-    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--rounds", type=whole_number(), default=6)
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp"))
     args = parser.parse_args()
     cases = jobs(args.folder)

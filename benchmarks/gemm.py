@@ -23,6 +23,8 @@ from statistics import median
 from time import monotonic
 from typing import Any
 
+from _numbers import positive, whole_number, whole_numbers
+
 from flowos.model import (
     Case,
     Effort,
@@ -54,12 +56,14 @@ Round = dict[Point, tuple[float, str]]
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="the only form there is")
-    parser.add_argument("--rounds", type=int, default=4, help="at most (default 4)")
-    parser.add_argument("--minutes", type=float, default=2.5, help="default 2.5")
-    parser.add_argument("--n", default="2048,4096", help="sizes of the matrices")
+    parser.add_argument("--rounds", type=whole_number(), default=4, help="at most (default 4)")
+    parser.add_argument("--minutes", type=positive, default=2.5, help="default 2.5")
+    parser.add_argument(
+        "--n", type=whole_numbers(), default="2048,4096", help="sizes of the matrices"
+    )
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        turns = list(cases(asked.n))
+        turns = list(cases(",".join(map(str, asked.n))))
         rounds = list(rounds_of(turns, Path(folder), asked.rounds, 60 * asked.minutes))
     table = [row_of(point, rounds) for point in sorted(rounds[0]) if point[1]]
     best = {

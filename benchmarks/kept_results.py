@@ -6,6 +6,7 @@ has checkpoint_mode="task_exit"; all write each result as its task ends. Then by
 which FlowOS looks at a large value.
 """
 
+import argparse
 import json
 import shutil
 import sys
@@ -132,6 +133,9 @@ def usable(name: str, way: Way, folder: Path) -> bool:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="the only form there is")
+    parser.parse_args()
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         ways = {name: way for name, way in WAYS.items() if usable(name, way, folder)}

@@ -9,7 +9,8 @@ import time
 from typing import Any
 
 import numpy as np
-from _by_turns import Way, by_turns, repeated, rounds
+from _by_turns import Way, by_turns, repeated
+from _numbers import whole_number
 
 import flowos as fo
 
@@ -31,9 +32,9 @@ TASKS: dict[str, tuple[Any, Any]] = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=rounds, default=9)
-    parser.add_argument("--calls", type=int, default=200)
-    parser.add_argument("--floats", type=int, default=12_500_000)
+    parser.add_argument("--rounds", type=whole_number(2, "for a median"), default=9)
+    parser.add_argument("--calls", type=whole_number(), default=200)
+    parser.add_argument("--floats", type=whole_number(), default=12_500_000)
     parser.add_argument("--json", action="store_true", help="the only form there is")
     given = parser.parse_args()
     found = {

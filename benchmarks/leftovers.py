@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from _numbers import whole_number
 from environments import (
     AS_USER,
     IMAGE,
@@ -93,7 +94,7 @@ class Trials:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="the only form there is")
-    parser.add_argument("--starts", type=int, default=1000)
+    parser.add_argument("--starts", type=whole_number(), default=1000)
     parser.add_argument("--seed", type=int, default=None, help="drawn, and printed, by default")
     parser.add_argument("--image", default=IMAGE, help="a name in the image library")
     args = parser.parse_args()

@@ -20,6 +20,8 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 from statistics import median
 
+from _numbers import whole_number
+
 from flowos.model import (
     Blas,
     Case,
@@ -46,11 +48,16 @@ ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="the only form there is")
-    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--rounds", type=whole_number(), default=6)
     parser.add_argument("--bin", default="", help="folder of xhpl and xhpcg")
     parser.add_argument("--library", type=Path, help="BLAS of our side, with LAPACK")
-    parser.add_argument("--n", default="4000", help="N of hpl")
-    parser.add_argument("--size", default="64", help="rows of a core in each direction, of hpcg")
+    parser.add_argument("--n", type=whole_number(), default="4000", help="N of hpl")
+    parser.add_argument(
+        "--size",
+        type=whole_number(),
+        default="64",
+        help="rows of a core in each direction, of hpcg",
+    )
     parser.add_argument("--mpirun", default="mpirun --bind-to none", help="and its options")
     asked = parser.parse_args()
     os.environ["PATH"] = f"{asked.bin}:{os.environ['PATH']}"
@@ -58,7 +65,7 @@ def main() -> int:
     samples: list[Sample] = []
     with tempfile.TemporaryDirectory() as name:
         runs = Runs(Path(name), shlex.split(asked.mpirun))
-        for probe, pair in pairs(here, asked.n, asked.size):
+        for probe, pair in pairs(here, str(asked.n), str(asked.size)):
             for number in range(asked.rounds):
                 for case in (*pair, *reversed(pair)):
                     samples += runs.sampled(probe, case, number)

@@ -7,6 +7,7 @@ rounds: those of fo.loop against as many runs of its body: of one task that is r
 stage, of one that is not (it has retries), and of three of which two may run side by side.
 """
 
+import argparse
 import hashlib
 import json
 import signal
@@ -163,6 +164,9 @@ def compared(ways: dict[str, Run], rounds: int) -> dict[str, Any]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="the only form there is")
+    parser.parse_args()
     answer: dict[str, Any] = {"rounds": rounds()}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

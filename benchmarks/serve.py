@@ -22,6 +22,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from statistics import median
 
+from _numbers import whole_number
+
 from flowos.model import Process, SliceUse
 from flowos.report import read_json
 from flowos.store import open_store
@@ -36,7 +38,7 @@ PAGES = {"/": "10:00", "/programs": "programs", "/runs": "runs of"}
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="the only form there is")
-    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--rounds", type=whole_number(), default=20)
     rounds = parser.parse_args().rounds
     with ExitStack() as opened:
         clients = {name: opened.enter_context(served(*size)) for name, size in SIZES.items()}

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from _numbers import whole_number
 
 import flowos as fo
 from flowos.solver import Csr, poisson
@@ -73,8 +74,10 @@ def side_by_side(count: int, matrix: Csr, rounds: int, answers: set[str]) -> dic
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("--json", action="store_true")
-    options.add_argument("--rounds", type=int, default=9)
-    options.add_argument("--cells", type=int, default=64, help="along each side of the grid")
+    options.add_argument("--rounds", type=whole_number(2, "for quartiles"), default=9)
+    options.add_argument(
+        "--cells", type=whole_number(), default=64, help="along each side of the grid"
+    )
     args = options.parse_args()
     matrix = poisson(args.cells, args.cells, args.cells)
     answers: set[str] = set()

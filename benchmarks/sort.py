@@ -2,7 +2,8 @@
 
 `python benchmarks/sort.py [--json] [--elements 100000000] [--rounds 7]`
 `ndarray.sort` sorts in place an array that was copied before the clock started; `np.sort` and ours
-give a new one. Prints how many times as fast as each ours is, by type. Exit 1 if results differ.
+give a new one. Prints how many times as fast as each ours is, by type, and whether that is what it
+has to be next to ndarray.sort. Exit 1 if results differ.
 """
 
 import argparse
@@ -14,8 +15,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from _numbers import whole_number
 
 import flowos as fo
+
+MIN_TIMES = 1.25
+"""As fast as ndarray.sort, with 1e8 elements on two cores."""
 
 
 def in_place(x: Any) -> tuple[float, Any]:
@@ -54,7 +59,8 @@ def compared(x: Any, rounds: int) -> dict[str, Any]:
         if name != "ours"
     }
     rates = {name: x.size / statistics.median(each) / 1e6 for name, each in took.items()}
-    return {"M_per_s": rates, **times, "equal": equal}
+    holds = times["times_ndarray.sort"] >= MIN_TIMES
+    return {"M_per_s": rates, **times, "at least": MIN_TIMES, "holds": holds, "equal": equal}
 
 
 def main() -> int:
@@ -62,8 +68,8 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--json", action="store_true", help="as always")
-    parser.add_argument("--elements", type=int, default=100_000_000)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--elements", type=whole_number(), default=100_000_000)
+    parser.add_argument("--rounds", type=whole_number(), default=7)
     given = parser.parse_args()
     dice = np.random.default_rng(0)
     found = {

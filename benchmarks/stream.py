@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import harmonic_mean
 
 from _agreement import row_of
+from _numbers import whole_number
 
 from flowos.model import Case, Exited, Outcome, Sample, Unmeasured
 from flowos.plan._compare import compare
@@ -40,7 +41,7 @@ WIDTHS = (
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="the only form there is")
-    parser.add_argument("--rounds", type=int, default=16)
+    parser.add_argument("--rounds", type=whole_number(), default=16)
     rounds = parser.parse_args().rounds
     if shutil.which("likwid-bench") is None or shutil.which("gcc") is None:
         sys.exit("stream: likwid-bench and gcc are needed: apt install likwid gcc")

@@ -33,6 +33,7 @@ HERE = Path(__file__).parent
 PROGRAMS = HERE.parent / "src/flowos/probes/programs"
 sys.path[:0] = [str(HERE / "feed"), str(PROGRAMS), str(PROGRAMS / "resnet50")]
 
+from _numbers import not_negative, positive, whole_number, whole_numbers  # noqa: E402
 from made_images import write_images  # noqa: E402
 from pictures import DataSet  # noqa: E402
 from places import NotHere, default_folder  # noqa: E402
@@ -67,22 +68,22 @@ def arguments() -> argparse.Namespace:
     add = parser.add_argument
     add("--json", action="store_true", help="the only form there is")
     add("--only", type=lambda text: text.split(","), default=["loaders", "stages"])
-    add("--rounds", type=int, default=3, help="of loaders; ten times as many of stages")
-    add("--epochs", type=int, default=3)
-    add("--ranks", type=int, default=2)
-    add("--images", type=int, default=1024)
-    add("--round-trip-ms", type=float, default=5.0)
-    add("--mbit", type=float, default=100.0)
-    add("--workers", type=lambda text: text.split(","), default=["2", "8"])
+    add("--rounds", type=whole_number(), default=3, help="of loaders; ten times as many of stages")
+    add("--epochs", type=whole_number(), default=3)
+    add("--ranks", type=whole_number(), default=2)
+    add("--images", type=whole_number(), default=1024)
+    add("--round-trip-ms", type=not_negative, default=5.0)
+    add("--mbit", type=positive, default=100.0)
+    add("--workers", type=whole_numbers(0), default="2,8")
     add("--device", default="cpu")
-    add("--threads", default="1", help="of a rank on CPUs")
-    add("--steps", type=int, default=10, help="of a block, for stages")
+    add("--threads", type=whole_number(), default="1", help="of a rank on CPUs")
+    add("--steps", type=whole_number(), default=10, help="of a block, for stages")
     add("--model", default="--width 8 --blocks 1,1,1,1 --size 64")
     return parser.parse_args()
 
 
 def model_words(options: argparse.Namespace) -> list[str]:
-    return ["--device", options.device, "--threads", options.threads, *options.model.split()]
+    return ["--device", options.device, "--threads", str(options.threads), *options.model.split()]
 
 
 # -- loaders

@@ -31,6 +31,7 @@ from typing import Any
 
 from _contests import machine
 from _far_storage import FarStorage
+from _numbers import not_negative, positive, whole_number
 from places import NotHere
 
 from flowos.report import published
@@ -83,17 +84,12 @@ def arguments() -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--json", action="store_true", help="all figures, as JSON")
-    add("--rounds", type=int, default=3)
-    add("--nodes", type=int, default=2)
+    add("--rounds", type=whole_number(), default=3)
+    add("--nodes", type=whole_number(), default=2)
     add("--effort", choices=("quick", "normal", "full"), default="quick", help="full: 10 epochs")
-    add("--round-trip-ms", type=float, default=10.0)
-    add("--mbit", type=float, default=1000.0, help="of each node's link")
-    options = parser.parse_args()
-    if min(options.rounds, options.nodes) < 1 or options.round_trip_ms < 0 or options.mbit <= 0:
-        parser.error(
-            "--rounds and --nodes are 1 or more, --mbit is above 0, --round-trip-ms not below"
-        )
-    return options
+    add("--round-trip-ms", type=not_negative, default=10.0)
+    add("--mbit", type=positive, default=1000.0, help="of each node's link")
+    return parser.parse_args()
 
 
 def measured(options: argparse.Namespace) -> dict[str, Any]:

@@ -25,6 +25,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from _numbers import whole_number
+
 from flowos import engine
 from flowos.engine.local._cgroups import cpu_cgroups
 from flowos.model import Case, Design, Exited, Launch, Outcome, Sample, Unmeasured
@@ -59,8 +61,10 @@ class Tally:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="the only form there is")
-    parser.add_argument("--trials", type=int, default=60, help="of each kind")
-    parser.add_argument("--units", type=int, default=400, help="length of the case: 1 s is 400")
+    parser.add_argument("--trials", type=whole_number(), default=60, help="of each kind")
+    parser.add_argument(
+        "--units", type=whole_number(), default=400, help="length of the case: 1 s is 400"
+    )
     parser.add_argument("--scratch", help="a folder on the storage to read from")
     asked = parser.parse_args()
     trials = asked.trials

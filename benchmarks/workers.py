@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _numbers import whole_number
 
 import flowos as fo
 from flowos.engine import here
@@ -184,7 +185,7 @@ def parent(pid: int) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="the only form there is")
-    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--rounds", type=whole_number(), default=11)
     rounds = parser.parse_args().rounds
     report = {
         "memory_bytes_with_numpy_here": memory_bytes(),

@@ -29,6 +29,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from _numbers import whole_number
 from cases import CASES, PYTHON_SECONDS_PER_BATCH, Case
 from contest import Settings, fight, sized, summary
 from entrants import Table, entrants, run_limit
@@ -77,7 +78,9 @@ def arguments() -> argparse.Namespace:
         prog="feed.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--json", action="store_true", help="all figures, as JSON")
-    parser.add_argument("--rounds", type=int, help="turns of all contestants (2 to 5 by case)")
+    parser.add_argument(
+        "--rounds", type=whole_number(), help="turns of all contestants (2 to 5 by case)"
+    )
     parser.add_argument("--only", default="", help=f"parts, by commas: {', '.join(PARTS)}")
     names = ", ".join(peer.name for peer in PEERS)
     parser.add_argument("--peers", default="", help=f"by commas; none: all of {names}")

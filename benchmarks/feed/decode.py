@@ -23,6 +23,9 @@ from pictures import KINDS, DataSet, data_set
 from PIL import Image
 from places import HERE, NotHere, default_folder
 
+sys.path.append(str(HERE.parent))
+from _numbers import whole_number
+
 NATIVE = HERE.parents[1] / "src/flowos/feeder/native"
 SOURCES = ("crop", "jpeg", "pixels", "resize", "resize_avx2")
 BOUND, PILLOW = "decode only", "Pillow, whole picture to 224"
@@ -43,8 +46,8 @@ def main() -> int:
 
 def arguments() -> argparse.Namespace:
     asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--files", type=int, default=400, help="of each kind")
-    asked.add_argument("--rounds", type=int, default=12)
+    asked.add_argument("--files", type=whole_number(), default=400, help="of each kind")
+    asked.add_argument("--rounds", type=whole_number(), default=12)
     asked.add_argument("--folder", type=Path, default=default_folder())
     return asked.parse_args()
 

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import charts
+from _numbers import whole_number
 from building import default_folder, say
 from contestants import ALL
 from equality import equality
@@ -61,12 +62,16 @@ def arguments() -> argparse.Namespace:
         prog="solve.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--json", action="store_true", help="all figures, as JSON")
-    parser.add_argument("--rounds", type=int, help="turns of all contestants (2 to 5 by case)")
+    parser.add_argument(
+        "--rounds", type=whole_number(), help="turns of all contestants (2 to 5 by case)"
+    )
     parser.add_argument("--only", default="", help=f"parts, by commas: {', '.join(PARTS)}")
     parser.add_argument("--contestants", default="", help=f"by commas: {', '.join(ALL)}")
     parser.add_argument("--quick", action="store_true", help="small grids, 1 round")
     parser.add_argument("--g3-circuit", type=Path, help="the real one's .mtx, instead of g3like")
-    parser.add_argument("--seed", type=int, default=secrets.randbits(32), help="drawn anew")
+    parser.add_argument(
+        "--seed", type=whole_number(0), default=secrets.randbits(32), help="drawn anew"
+    )
     parser.add_argument("--folder", type=Path, default=default_folder(), help="kept things")
     parser.add_argument("--report", type=Path, help="folder for solve.html and solve.md")
     options = parser.parse_args()

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from flowos.model._errors import FlowosError
 
+__flowos_frames__ = True
+
 
 class HomeFolderError(FlowosError, OSError):
     """There is no home folder, as for a user without a name in a container."""

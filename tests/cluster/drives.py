@@ -61,4 +61,7 @@ def main(shared: str, requeue: str, count: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    try:
+        main(*sys.argv[1:])
+    except fo.SliceRefused as error:
+        say("refused", error)

@@ -154,6 +154,17 @@ def test_a_driver_that_is_killed_leaves_no_job_and_no_process(driver: Driver) ->
     awaited(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers.values()), "runs on")
 
 
+@pytest.mark.parametrize("node", ["n1", "n2"])
+def test_a_driver_that_is_killed_after_a_node_was_lost_leaves_no_job(
+    driver: Driver, node: str
+) -> None:
+    driver.workers()
+    driver.box.act("stop", node)
+    assert node in driver.line("event lost")
+    os.kill(driver.pid(), signal.SIGKILL)
+    awaited(lambda: is_free(driver.box), "its job is held")
+
+
 def test_a_job_that_is_cancelled_from_outside_ends_the_slice(driver: Driver) -> None:
     job = driver.line("held").split()[1]
     driver.workers()
@@ -173,10 +184,26 @@ def test_a_node_that_is_set_down_is_lost(driver: Driver) -> None:
     assert driver.end() == ALL
 
 
+def test_a_node_that_is_lost_before_a_worker_is_there_is_passed_over() -> None:
+    with Box(apart=True, conf="MessageTimeout=2\nSlurmdTimeout=300\n") as box:
+        driver = Driver(box, "yes", 6)
+        driver.line("held")
+        box.act("stop", "n1")
+        driver.let_go()
+        assert driver.end() == ALL
+
+
 def kill_daemon(box: Box, name: str) -> None:
     for pid in processes_of(box.folder):
         if name.encode() in read_of(pid, "cmdline").split(b"\0")[0]:
             os.kill(pid, signal.SIGKILL)
+
+
+def lose_jobs(box: Box) -> None:
+    kill_daemon(box, "slurmctld")
+    for name in ("job_state", "job_state.old"):
+        (box.folder / "state" / name).unlink(missing_ok=True)
+    box.act("begin", "slurmctld")
 
 
 def is_free_of_all(box: Box) -> bool:
@@ -199,13 +226,19 @@ def test_a_controller_or_munge_that_is_gone_stops_no_run_and_the_job_ends_when_i
 def test_a_controller_that_has_lost_its_state_does_not_know_the_job(driver: Driver) -> None:
     """As one that is killed within a second after the nodes were held."""
     driver.line("held")
-    kill_daemon(driver.box, "slurmctld")
-    for name in ("job_state", "job_state.old"):
-        (driver.box.folder / "state" / name).unlink(missing_ok=True)
-    driver.box.act("begin", "slurmctld")
+    lose_jobs(driver.box)
     assert re.search("Invalid job id|the slice has ended", driver.line("failed"))
     driver.line("freed")
     awaited(lambda: is_free_of_all(driver.box), "a job is there")
+
+
+def test_a_job_that_waits_and_that_its_controller_has_lost_is_said_to_be(driver: Driver) -> None:
+    driver.workers()
+    second = Driver(driver.box, "yes", 2)
+    second.line("event waiting")
+    lose_jobs(driver.box)
+    assert "Slurm does not know the job any more" in second.line("refused")
+    assert second.process.wait(PATIENCE_SECONDS) == 0
 
 
 @pytest.mark.parametrize("daemon", ["slurmctld", "munged"])

@@ -230,3 +230,23 @@ def test_a_slice_of_the_cluster_is_held_or_refused_in_one_line(
         assert s.nodes == ("n1", "n2")
     with pytest.raises(fo.SliceRefused, match="9 nodes asked for, partition 'main' gives 2"):
         fo.slice(pool="c", nodes=9)
+
+
+def test_cores_of_a_slice_and_of_its_tasks_are_asked_of_the_cluster(
+    box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What no node has is refused before a job is held, and not by the node that came."""
+    Path("flowos.toml").write_text('[pools.c]\nkind = "slurm"\nnodes = 2\n')
+    for name, value in box.variables.items():
+        monkeypatch.setenv(name, value)
+    wide = fo.flow_output(fo.command(["true"], stdout="said", needs=fo.Needs(cores=9))())
+    one = fo.flow_output(fo.command(["true"], stdout="said")())
+    lacks = r"0 of 2 have what each has to have: 9 cores asked for, n1 has 4"
+    heard: list[str] = []
+    refused: tuple[dict[str, Any], ...] = ({"flow": wide}, {"flow": one, "cores": 9}, {"cores": 9})
+    for how in refused:
+        with pytest.raises(fo.SliceRefused, match=lacks):
+            fo.slice(pool="c", on_event=lambda event: heard.append(event.what), **how)
+    assert heard == []
+    with fo.slice(pool="c", cores=2):
+        assert box.ask("squeue", "--noheader", "--Format=MinCPUs:5").split() == ["2"]

@@ -128,6 +128,27 @@ def test_what_shows_an_image_may_end_and_launches_in_it_are_one_line(
     provider.free(held)
 
 
+def test_ranks_that_only_ask_for_their_number_need_no_mpi_in_their_image(
+    provider: Provider, squashfs: Path
+) -> None:
+    held = provider.hold(Ask(nodes=2))
+    node, _ = held.nodes
+    with node.ready(of(squashfs)) as ready:
+        launch = Launch(
+            argv=("sh", "-c", "echo $SLURM_PROCID of $SLURM_NTASKS on $SLURMD_NODENAME"),
+            env=ready.env,
+            variables=(("PATH", "/bin"),),
+            ranks=2,
+            nodes=tuple(each.name for each in held.nodes),
+        )
+        with pytest.raises(EnvironmentRefused, match="it has no MPI"):
+            node.run(launch, launcher="openmpi")
+        outcome = node.run(launch, launcher="openmpi", uses_mpi=False)
+    assert outcome.ok, outcome.stderr
+    assert sorted(outcome.stdout.splitlines()) == [b"0 of 2 on n1", b"1 of 2 on n2"]
+    provider.free(held)
+
+
 def _is_refused(node: Node, launch: Launch) -> bool:
     try:
         return node.run(launch).ok and False

@@ -223,6 +223,13 @@ def test_what_slurm_would_let_wait_for_ever_is_refused_and_leaves_no_job(box: Bo
         provider_of(pool(box)).hold(Ask(seconds=7200.0), events)
     assert not events.events
     assert box.ask("squeue", "--noheader") == ""
+    assert not list(box.shared.iterdir())
+
+
+def test_a_pool_that_allows_more_time_than_its_partition_is_refused_alike(box: Box) -> None:
+    with pytest.raises(fo.SliceRefused, match=r"7200 s asked for, partition 'main' gives 3600 s"):
+        provider_of(pool(box, max_seconds=7200.0)).hold(Ask())
+    assert box.ask("squeue", "--noheader") == ""
 
 
 def test_what_slurm_does_not_know_is_refused_with_the_nearest_name(box: Box) -> None:

@@ -252,6 +252,8 @@ def test_a_slice_whose_last_node_is_lost_says_so() -> None:
         assert comes(lambda: not s._held.nodes or bool(s._lost))
         with pytest.raises(fo.WorkerLost, match="all its nodes are lost"):
             s.run(DOUBLE, 1)
+        assert s.nodes == ()
+        assert "nodes: none>" in repr(s)
 
 
 def test_a_script_that_cannot_be_read_is_refused() -> None:

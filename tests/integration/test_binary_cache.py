@@ -216,3 +216,15 @@ def test_there_a_source_that_does_not_compile_is_one_message_too(
         with pytest.raises(MeasureError, match=says):
             cache.built_in(place, programs[0])
     assert compilers.called().count("one-cc main.c") == 1
+
+
+def test_a_source_that_is_edited_while_it_is_compiled_gives_a_program(
+    sources: Path, programs: tuple[Build, Build], tmp_path: Path, cache_in: CacheIn
+) -> None:
+    edits = tmp_path / "edits-cc"
+    edits.write_text(
+        f"#!/bin/sh\necho '/**/' >>{sources}/lib/answer.h\nexec {programs[0].compiler} \"$@\"\n"
+    )
+    edits.chmod(0o755)
+    program = cache_in(tmp_path).built(replace(programs[0], compiler=str(edits)))
+    assert subprocess.run([program], capture_output=True, check=True).stdout == b"42 of one"

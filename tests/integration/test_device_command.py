@@ -148,7 +148,9 @@ def test_a_board_that_fails_is_taken_out_until_it_is_reset(
     assert f"OUT OF USE: {said.strip().removeprefix('flowos device: bad: ')}" in line_of(
         "bad", flowos
     )
-    assert "taken out of use" in flowos("device", "load", file, code=1).stderr
+    again = flowos("device", "load", file, code=1).stderr
+    assert "bad: taken out of use: " in again
+    assert again.endswith(" (flowos device reset bad)\n")
     made.mend()
     assert "bad" in flowos("device", "reset", "bad").stdout
     assert "loaded" in flowos("device", "load", file).stdout

@@ -1,6 +1,7 @@
 """`flowos kernel`, and the environments that name one."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,17 @@ import flowos as fo
 from flowos.cli import main
 from flowos.engine.environments._kernels import booting
 from flowos.engine.launch._session import LaunchSession
-from flowos.model import Boot, Environment, EnvironmentRefused, LinuxKernel, MeasurementRequest
+from flowos.model import (
+    Boot,
+    Entered,
+    Environment,
+    EnvironmentRefused,
+    LinuxKernel,
+    MeasurementRequest,
+)
 from flowos.operations.kernel import add_kernel, kernels
 from flowos.operations.measure._environments import _refuse_emulated
+from flowos.operations.measure._report import _described
 from tests.kernel_packages import deb, parts
 
 
@@ -52,6 +61,24 @@ def test_a_kernel_is_added_listed_replaced_and_removed(
     assert kernels() == ()
     assert main(["kernel", "rm", "a"]) != 0
     assert "no kernel 'a'; the library has none yet" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("parameter", "signed"),
+    [("isolcpus=1", False), ("lockdown=integrity", True), ("module.sig_enforce=1", True)],
+)
+def test_guests_get_no_signatures_that_their_kernel_does_not_check(
+    parameter: str, signed: bool, package: Path
+) -> None:
+    end = b"PKCS7" + bytes(8) + (5).to_bytes(4, "big") + b"~Module signature appended~\n"
+    files = {
+        name: content + end if name.endswith(".ko") else content
+        for name, content in parts().items()
+    }
+    package.write_bytes(deb(files))
+    kernel = add_kernel("a", package, [parameter])
+    assert (end in Path(kernel.initrd).read_bytes()) == signed
+    assert end in Path(kernel.initrd).with_name("node.cpio").read_bytes()
 
 
 def test_a_dry_run_changes_nothing(package: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,3 +161,11 @@ def test_measuring_refuses_what_is_computed_one_by_one_unless_asked() -> None:
     _refuse_emulated("x@qemu", tcg, MeasurementRequest(emulated=True))
     kvm = Environment(runtime="qemu", boot=Boot(accelerator="kvm"))
     _refuse_emulated("x@qemu", kvm, asked)
+
+
+def test_a_page_says_how_an_environment_was_booted() -> None:
+    """Two of the same image and kernel may differ in their memory alone."""
+    booted = Entered(label="x@qemu:a", kernel="6.1", parameters="quiet", accelerator="tcg")
+    assert [*_described(replace(booted, memory_bytes=1 << 30))] == [
+        "x@qemu:a: booted by tcg with Linux 6.1, 1024M of memory, parameters: quiet"
+    ]

@@ -34,7 +34,12 @@ if os.environ.get("FAILS") == role:
     sys.exit(f" Couldn't get context\\n for the device of the {{role}}")
 if os.environ.get("FAILS") == f"{{role}}, silently":
     sys.exit(1)
+if os.environ.get("FAILS") == f"{{role}}, at length":
+    sys.stderr.write("a warning\\n" * 20_000)  # more than a pipe holds
+    sys.exit(" its last words")
 if role == "server":
+    sys.stderr.write("a warning\\n" * int(os.environ.get("WARNINGS", "0")))
+    sys.stderr.flush()
     time.sleep(0.3)  # as long as a device takes: a client that is not held back fails
     with socket.create_server(("", port)) as server:
         server.accept()[0].recv(1)
@@ -116,6 +121,16 @@ def test_a_program_that_is_not_there_is_named(stand_in: Path, tmp_path: Path) ->
     first = start(tmp_path, "--nodes", "2", str(stand_in), PMI_RANK="0")
     start(tmp_path, "--nodes", "2", str(tmp_path / "gone"), PMI_RANK="1").communicate(timeout=120)
     assert re.search(r"failed: client: .*gone", first.communicate(timeout=120)[1])
+
+
+def test_a_server_that_says_more_than_a_pipe_holds_does_not_wait_for_a_reader(
+    stand_in: Path, tmp_path: Path
+) -> None:
+    assert run(tmp_path, str(stand_in), WARNINGS="20000") == (0, TABLE, "")
+    _, _, complaint = run(tmp_path, str(stand_in), FAILS="server, at length")
+    warnings = " / ".join(["a warning"] * 3)
+    line = f"perftest_pair: ib_write_bw failed: server: {warnings} / its last words\n"
+    assert complaint == line
 
 
 @pytest.mark.skipif(shutil.which("ib_write_bw") is None, reason="apt install perftest")

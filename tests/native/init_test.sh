@@ -258,6 +258,20 @@ a_closed_fifo_means_term_then_kill() {
   same told told "$(cat "$top/told")"
 }
 
+a_grace_below_zero_leaves_its_end_to_the_command() {
+  echo -300 >"$run/grace"
+  mkfifo "$run/lifeline"
+  exec 9<>"$run/lifeline"
+  "$init" "$run" -- sh -c 'trap "exit 1" TERM; touch ready.spared; until [ -e closed ]; do sleep 0.02; done; exit 7' 9>&- &
+  appears "$top/ready.spared"
+  exec 9>&-
+  sleep 0.2 # it learns of it
+  touch "$top/closed"
+  wait $!
+  same code 7 $?
+  same stopped 1 "$(value_of stopped)"
+}
+
 a_stopped_command_is_ended_too() {
   echo 300 >"$run/grace"
   mkfifo "$run/lifeline"

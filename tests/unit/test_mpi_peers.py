@@ -7,6 +7,7 @@ import pytest
 SAID_BY_OSU_7 = """\
   -m, --message-size        [MIN:]MAX - set the minimum and/or the maximum message size
   -T, --type                [all,mpi_char,mpi_int,mpi_float] - Set MPI_TYPE
+  -z, --tail-lat            Print tail latencies.
 """
 SAID_BY_OSU_5 = "  -i ITER       number of iterations for timing (default 10000)\n"
 PRINTED = """\
@@ -26,7 +27,7 @@ def at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("said", "options"),
-    [(SAID_BY_OSU_7, ["-m", "8:8", "-T", "mpi_float"]), (SAID_BY_OSU_5, [])],
+    [(SAID_BY_OSU_7, ["-m", "8:8", "-T", "mpi_float", "-z"]), (SAID_BY_OSU_5, [])],
 )
 def test_osu_is_asked_for_one_size_and_for_floats_where_it_can_be(
     said: str, options: list[str]
@@ -34,6 +35,25 @@ def test_osu_is_asked_for_one_size_and_for_floats_where_it_can_be(
     from _mpi_peers import _osu_options
 
     assert list(_osu_options(said, "8")) == options
+
+
+@pytest.mark.parametrize(
+    ("said", "metric", "ours", "iterations"),
+    [
+        (SAID_BY_OSU_7, "latency", 3.6e-6, ("-i", "10000")),
+        (SAID_BY_OSU_7, "bandwidth", 64 * 8 / 3.6e-6, ("-i", "10000")),
+        (SAID_BY_OSU_7, "bidirectional_bandwidth", 128 * 8 / 3.6e-6, ("-i", "10000")),
+        (SAID_BY_OSU_7, "latency", 1e-9, ("-i", "500000")),
+        (SAID_BY_OSU_7, "latency", 1.0, ("-i", "20")),
+        (SAID_BY_OSU_5, "latency", 3.6e-6, ()),
+    ],
+)
+def test_osu_is_given_as_many_iterations_as_last_as_long_as_ours(
+    said: str, metric: str, ours: float, iterations: tuple[str, ...]
+) -> None:
+    from _mpi_peers import _osu_iterations
+
+    assert _osu_iterations(said, "8", metric, {metric: ours}) == iterations
 
 
 def test_of_all_sizes_that_are_printed_the_one_asked_for_is_read() -> None:

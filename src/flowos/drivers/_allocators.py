@@ -16,7 +16,8 @@ JobPhase = Literal["waiting", "running", "ending", "over", "unknown"]
 ComplaintKind = Literal["gone", "unreachable", "refused", "unknown"]
 
 _NODE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}")
-_NUMBER = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)", re.IGNORECASE)
+_NUMBER = re.compile(r"(\d{1,20}(?:\.\d+)?)([KMGTP]?)", re.IGNORECASE)
+"""One of more digits may be infinite as a float."""
 _SCALE = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 
 

@@ -1,7 +1,7 @@
 """Determines how a finished launch ended, from what was observed of it."""
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 from flowos._dataclasses import dataclass
@@ -68,11 +68,17 @@ def classify_end(launch: Launch, seen: Seen) -> tuple[End, Usage]:
     bad = first or [r for r in ranks.values() if r.end != Exited(0)]
     if bad:
         never = [r for r in bad if isinstance(r.end, NotStarted)]
-        return (never or sorted(bad, key=lambda r: r.ended_seconds))[0].end, usage
+        return (never or sorted(bad, key=_ended(launch)))[0].end, usage
     missing = [rank for rank in range(launch.ranks) if rank not in ranks]
     if not missing and (seen.code == 0 or seen.hung):
         return Exited(0), usage
     return _without_answer(launch, seen, missing), usage
+
+
+def _ended(launch: Launch) -> Callable[[_Rank], float]:
+    """When a rank ended: clocks of several nodes have nothing in common, but all began at once."""
+    several = len(launch.nodes) > 1
+    return lambda rank: rank.usage.wall_seconds if several else rank.ended_seconds
 
 
 def _without_answer(launch: Launch, seen: Seen, missing: list[int]) -> End:

@@ -17,7 +17,8 @@ _MAX_CHARACTERS = 1 << 20
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _PARTS = re.compile(r"\[([^\[\]]*)\]|([^\[\],]+)")
 _ENTRY = re.compile(r"(?:\[[^\[\]]*\]|[^\[\],])+")
-_DURATION = re.compile(r"(?:(\d+)-)?(?:(?:(\d+):)?(\d+):)?(\d+)(?:\.\d+)?")
+_FIGURE = r"(\d{1,12})"
+_DURATION = re.compile(rf"(?:{_FIGURE}-)?(?:(?:{_FIGURE}:)?{_FIGURE}:)?{_FIGURE}(?:\.\d+)?")
 _NONE = ("", "(null)", "None", "None assigned", "N/A")
 
 _PHASE_OF = phase_table(

@@ -69,8 +69,9 @@ def ask(
 
 
 def which(program: str) -> str | None:
-    """Where it lies in PATH. As `shutil.which`, which takes 3 ms to import."""
-    places = (f"{folder or '.'}/{program}" for folder in os.get_exec_path())
+    """Where it lies, in PATH or by a path. As `shutil.which`, which takes 3 ms to import."""
+    folders = [] if "/" in program else os.get_exec_path()
+    places = [f"{folder or '.'}/{program}" for folder in folders] or [program]
     return next((p for p in places if os.access(p, os.X_OK) and not Path(p).is_dir()), None)
 
 

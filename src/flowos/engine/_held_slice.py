@@ -114,8 +114,10 @@ class HeldSlice(HeldRuns):
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The names of the nodes that are held now."""
-        return tuple(node.name for node in self._here())
+        """The names of the nodes that are held now; none once all are lost."""
+        with self._lock:
+            self._refuse_over()
+            return tuple(node.name for node in self._held.nodes)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -312,7 +314,7 @@ class HeldSlice(HeldRuns):
         self._provider.free(self._held)
 
     def __repr__(self) -> str:
-        state = "over" if self._over else f"nodes: {', '.join(self.nodes)}"
+        state = "over" if self._over else f"nodes: {', '.join(self.nodes) or 'none'}"
         return f"<slice of pool {self._held.pool!r}, {state}>"
 
     def _here(self) -> tuple[Node, ...]:

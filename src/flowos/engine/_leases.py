@@ -44,8 +44,8 @@ class Leases:
     def begin(self, nodes: tuple[Node, ...], ask: Ask, on_event: OnHoldEvent) -> Held:
         """Hold these nodes; the lease ends by itself after what was asked for, or is allowed."""
         id = ask.id or new_slice_id(self._pool)
-        limits = [s for s in (ask.seconds, self._pool.max_seconds) if s is not None]
-        until = time.time() + min(limits) if limits else None
+        seconds = self._pool.seconds_of(ask)
+        until = None if seconds is None else time.time() + seconds
         held = Held(id=id, pool=self._pool.name, nodes=nodes, until=until)
         with self._lock:
             lease = self._leases[id] = _Lease(held, on_event)
@@ -54,8 +54,8 @@ class Leases:
         except BaseException:
             self.free(held)
             raise
-        if limits:
-            self.later(held, min(limits), lambda: self.end(held, f"after {min(limits):g} s"))
+        if seconds is not None:
+            self.later(held, seconds, lambda: self.end(held, f"after {seconds:g} s"))
         return held
 
     def later(self, held: Held, seconds: float, act: Callable[[], None]) -> None:

@@ -90,6 +90,11 @@ def distributed_ranks() -> Ranks | None:
 def as_array(value: object) -> object:
     """Arrays, tensors, images and numbers as NumPy arrays; all else as it is."""
     if isinstance(value, np.ndarray):
+        if np.ma.is_masked(value):
+            raise SampleError(
+                "decode= returned an array with masked values, and a batch has no mask: fill them, "
+                "as with x.filled(0)"
+            )
         return value
     if hasattr(value, "__dlpack__"):
         try:

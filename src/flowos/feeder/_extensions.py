@@ -65,9 +65,15 @@ def has_files(catalog: "Catalog") -> bool:
 def select_samples(catalog: "Catalog", name: str, files: SampleFilter) -> "tuple[Catalog, str]":
     """The samples among the files, and a warning if others were left out by default.
 
-    Raises FeedError if no file is left, or shards or a cache are among them.
+    Raises FeedError if no file is left, shards or a cache are among them, or endings are given of
+    what are no files.
     """
     if not has_files(catalog):
+        if files.said:
+            raise FeedError(
+                f"Feed: {name}: extensions= goes with files of which each is a sample; here "
+                "member= says which member of a tar is the sample, column= which of a Parquet file"
+            )
         return catalog, ""
     _refuse_caches(catalog, name)
     if not files.said:

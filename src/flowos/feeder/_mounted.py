@@ -14,7 +14,7 @@ from flowos._dataclasses import dataclass
 from flowos.feeder._endings import ARRAYS, BIN, PACKED_SHARDS, SHARD_COMPANIONS, SHARDS, TAR
 from flowos.feeder._entries import digest
 from flowos.feeder._interfaces import Listing, PrefetchBudget
-from flowos.feeder._one_line import listed
+from flowos.feeder._one_line import listed, one_line
 from flowos.feeder._paths import absolute, check_path
 from flowos.feeder._source_options import Record, SourceOptions, refuse_others
 from flowos.feeder._url import expand
@@ -226,14 +226,18 @@ def _npy_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
     """
     try:
         with path.open("rb") as file:
-            is_first = np.lib.format.read_magic(file) == (1, 0)
-            read = np.lib.format.read_array_header_1_0 if is_first else _header_2_0
+            version = np.lib.format.read_magic(file)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else _header_2_0
             shape, is_fortran, dtype = read(file)
+            if version == (3, 0):  # names of fields in UTF-8, which that takes for Latin-1
+                dtype = np.load(path, mmap_mode="r").dtype
             header_bytes, file_bytes = file.tell(), os.fstat(file.fileno()).st_size
-    except (OSError, ValueError) as why:
-        raise FeedError(f"Feed: {path}: no .npy array: {str(why).splitlines()[0]}") from why
+    except Exception as why:  # the header is Python, in which anything can be wrong
+        raise FeedError(f"Feed: {path}: no .npy array: {one_line(why)}") from why
     if dtype.hasobject:
         raise FeedError(f"Feed: {path} holds Python objects, which are never loaded")
+    if any(length < 0 for length in shape):
+        raise FeedError(f"Feed: {path}: no .npy array: its shape is {shape}")
     there, wanted = file_bytes - header_bytes, math.prod(shape) * dtype.itemsize
     if there != wanted:
         what = "is cut off" if there < wanted else "has bytes behind its array"

@@ -9,6 +9,7 @@ import os
 import re
 import tarfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from flowos._dataclasses import dataclass
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from flowos._native import Catalog, Counter
 
 _BLOCK = 512
+_RECORD = 20 * _BLOCK
+"""That zeros at the end fill, as GNU tar and Python write it unless asked to."""
 # Holds a header, a member of a few numbers and the next header; small next to a round trip.
 _WINDOW = 8 << 10
 _NEVER_THE_SAMPLE = frozenset({"cls", "json", "txt"})
@@ -156,8 +159,23 @@ def _members(storage: Storage, shard: Entry) -> Iterator[tuple[tarfile.TarInfo, 
                 yield info, tar
         end = tar.offset
     file.seek(end)
-    if any(file.read(_BLOCK) or b""):  # tarfile takes what it cannot read for the end
-        raise FeedError(f"{storage.name}/{shard.key}: damaged: no header of a member at byte {end}")
+    _check_end(f"{storage.name}/{shard.key}", end, file.read(_RECORD + _BLOCK) or b"")
+
+
+def _check_end(name: str, end: int, rest: bytes) -> None:
+    """tarfile takes what it cannot read for the end, and looks at nothing behind it.
+
+    Raises FeedError if that is no end, or a member follows.
+    """
+    if any(rest[:_BLOCK]):
+        raise FeedError(f"{name}: damaged: no header of a member at byte {end}")
+    for at in range(_BLOCK, len(rest), _BLOCK):
+        with suppress(tarfile.HeaderError):
+            tarfile.TarInfo.frombuf(rest[at : at + _BLOCK], "utf-8", "surrogateescape")
+            raise FeedError(
+                f"{name}: another archive is behind its end, from byte {end + at} on, as of "
+                "cat a.tar b.tar: give both by themselves, or write them as one"
+            )
 
 
 def _word_in(tar: tarfile.TarFile, info: tarfile.TarInfo) -> str:

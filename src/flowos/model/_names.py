@@ -11,7 +11,13 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
     """
     from difflib import get_close_matches  # slow to import
 
-    return "".join(f"; did you mean {name!r}?" for name in get_close_matches(given, [*known], 1))
+    names = [*known]
+    near = get_close_matches(given, names, 1) or _but_for_case(given, names)
+    return "".join(f"; did you mean {name!r}?" for name in near)
+
+
+def _but_for_case(given: str, names: list[str]) -> list[str]:
+    return [name for name in names if name.casefold() == given.casefold()][:1]
 
 
 def counted(count: int, noun: str) -> str:

@@ -201,6 +201,10 @@ class Pool:
         found = ((name, cast("str", getattr(self, name))) for name in _OF_KINDS)
         return tuple((name, value) for name, value in found if value)
 
+    def seconds_of(self, ask: "Ask") -> float | None:
+        """How long nodes are held for this at most; None if it is not limited here."""
+        return min((s for s in (ask.seconds, self.max_seconds) if s is not None), default=None)
+
     def tier(self, folder: str) -> StorageTier | None:
         """What is promised of `shared` or `scratch`."""
         return cast("StorageTier | None", getattr(self, f"{folder}_tier"))

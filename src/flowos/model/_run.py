@@ -11,8 +11,8 @@ class Entered:
     """An environment in which a run measured. `label`: its level on the axis "env".
 
     digest: of its image. version: of its runtime. tried: what the kernel permits programs in it.
-    notes: the steps that prepared it, one line each. kernel, parameters, accelerator: of one that
-    is booted: the release, the command line, and kvm or tcg.
+    notes: the steps that prepared it, one line each. kernel, parameters, accelerator, memory_bytes:
+    of one that is booted: the release, the command line, and kvm or tcg.
     """
 
     label: str
@@ -26,6 +26,7 @@ class Entered:
     kernel: str = ""
     parameters: str = ""
     accelerator: str = ""
+    memory_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

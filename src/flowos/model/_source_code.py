@@ -33,7 +33,7 @@ _NVRTC_ERROR = re.compile(
 _FORTRAN_PLACE = re.compile(r"^(?P<where>[^\n]*:\d+:\d+):$", re.MULTILINE)
 _FORTRAN_ERROR = re.compile(r"^(Fatal )?Error: (?P<what>[^\n]*)", re.MULTILINE)
 _LINKER_ERRORS = (
-    re.compile("cannot find|undefined reference|multiple definition"),
+    re.compile("[Cc]annot find|undefined reference|multiple definition"),
     re.compile("error|undefined"),
 )
 """Of other lines, as a linker's: the most telling first."""

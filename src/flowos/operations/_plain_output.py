@@ -1,6 +1,7 @@
 """Converts a flow's outputs to JSON values."""
 
 import json
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
@@ -15,6 +16,12 @@ def plain_output(value: object) -> Any:
         return _plain(value)
     except RecursionError:  # it contains itself
         return _brief(value)
+
+
+def field_names(value: object) -> Iterable[str] | None:
+    """Of a dataclass or a named tuple; None of anything else."""
+    kind = type(value)
+    return getattr(kind, "__dataclass_fields__", getattr(kind, "_fields", None))
 
 
 def _brief(value: object) -> str:
@@ -35,8 +42,7 @@ def _plain(value: Any) -> Any:
         return value.decode(errors="replace")
     if isinstance(value, dict):
         return _by_key(value)
-    fields = getattr(type(value), "__dataclass_fields__", getattr(type(value), "_fields", None))
-    if fields is not None:
+    if (fields := field_names(value)) is not None:
         return {name: _plain(getattr(value, name, None)) for name in fields}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [_plain(each) for each in value]

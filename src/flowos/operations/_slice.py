@@ -57,6 +57,7 @@ class _Asked(NamedTuple):
     topology: "Topology | None"
     address: str | None
     kernel: str | None = None
+    cores: int | None = None
 
 
 class PoolKeywords(SliceKeywords, total=False):
@@ -222,7 +223,8 @@ def _held(
     from flowos.operations._pool_kinds import kind_of_pool
     from flowos.operations._slice_record import RecordedProvider
 
-    asked, options = asked._replace(kernel=options.env.kernel), without_kernel(options)
+    asked = asked._replace(kernel=options.env.kernel, cores=options.cores)
+    options = without_kernel(options)
     provider = RecordedProvider(provider_of(pool), str(options.log or ""))
     bounds, ask = _asked_of(provider, asked, flow)
     kind: Callable[..., HeldSlice] = HeldSlice
@@ -293,18 +295,18 @@ def _ask_for(provider: "Provider", asked: _Asked, flow: Flow | None) -> "Ask":
     last = (max_choices(flow) if flow else 1) - 1
     for choice in range(last):
         with suppress(SliceRefused):
-            ask = _ask(asked, flow, choice)
+            ask = _ask(provider.pool, asked, flow, choice)
             provider.check(ask)
             return ask
-    return _ask(asked, flow, last)
+    return _ask(provider.pool, asked, flow, last)
 
 
-def _ask(asked: _Asked, flow: Flow | None, choice: int) -> "Ask":
+def _ask(pool: "Pool", asked: _Asked, flow: Flow | None, choice: int) -> "Ask":
     from flowos.model import Ask
 
     try:
         count = 1 if asked.nodes is None or isinstance(asked.nodes, tuple | list) else asked.nodes
-        each = _asked_of_each(asked, flow if asked.address is None else None, choice)
+        each = _asked_of_each(pool, asked, flow if asked.address is None else None, choice)
         times: Any = {"seconds": asked.seconds, "lease_seconds": asked.lease_seconds}
         return Ask(
             nodes=count, **each, topology=asked.topology or "", kernel=asked.kernel or "", **times
@@ -328,14 +330,15 @@ def _refuse_short(pool: "Pool", ask: "Ask", flow: Flow | None) -> None:
     """Raises SliceRefused before nodes are waited for that are held too shortly for a task."""
     from flowos.plan import lacking_time, tasks_within
 
-    seconds = min(s for s in (ask.seconds, pool.max_seconds, math.inf) if s is not None)
+    limit = pool.seconds_of(ask)
+    seconds = math.inf if limit is None else limit
     for task in tasks_within(flow) if flow else ():
         whys = [lacking_time(needs, seconds) for needs in task.needs.choices]
         if all(whys):
             raise SliceRefused(f"slice: task {task.name!r} needs {', or '.join(whys)}")
 
 
-def _asked_of_each(asked: _Asked, flow: Flow | None, choice: int) -> dict[str, Any]:
+def _asked_of_each(pool: "Pool", asked: _Asked, flow: Flow | None, choice: int) -> dict[str, Any]:
     """Of each node: as it is given, else the largest needs of the flow's tasks."""
     from flowos.plan import devices_needed, gpus_needed, memory_needed
 
@@ -346,7 +349,19 @@ def _asked_of_each(asked: _Asked, flow: Flow | None, choice: int) -> dict[str, A
     }
     given = {name: getattr(asked, name) for name in largest}
     needed = {name: look(flow, choice) for name, look in largest.items()} if flow else {}
-    return {**needed, **{name: value for name, value in given.items() if value is not None}}
+    each = {**needed, **{name: value for name, value in given.items() if value is not None}}
+    return {**each, "cores": _cores_of_each(pool, asked.cores, flow, choice)}
+
+
+def _cores_of_each(pool: "Pool", given: int | None, flow: Flow | None, choice: int) -> int | None:
+    """Of nodes that are waited for. Others are there: a task that lacks cores is named then."""
+    from flowos.operations._pool_kinds import kind_of_pool
+    from flowos.plan import cores_needed
+
+    if kind_of_pool(pool.kind).here:
+        return None
+    most = max(given or pool.cores or 1, cores_needed(flow, choice) if flow else 1)
+    return most if most > 1 else None
 
 
 def _on(held: "HeldSlice", flow: Flow | None) -> "FlowSlice | HeldSlice":

@@ -146,7 +146,7 @@ def _picture(state: DeviceState, bitstream: Bitstream) -> DevicePicture:
     if record.owner is not None:
         refused = f"in use by {owner_words(record.owner)}"
     elif record.out:
-        refused = f"taken out of use: {record.out}"
+        refused = f"taken out of use: {record.out} (flowos device reset {device.name})"
     elif device.unusable:
         refused = device.unusable
     elif device.kind == "fpga":

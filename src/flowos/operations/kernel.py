@@ -7,13 +7,16 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from flowos.drivers.images.kernel import UnpackedKernel, cpio, read_kernel_package
+from flowos.drivers.images.kernel import UnpackedKernel, cpio, read_kernel_package, unsigned
 from flowos.engine import here
 from flowos.model import EnvironmentRefused, LinuxKernel, UnknownImage, UsageError, to_plain
 from flowos.operations._files import put_folder
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 _FOLDER, _FILE = 0o040755, 0o100644
+
+_CHECKING = ("module.sig_enforce", "lockdown", "ima_")
+"""Parameters with which a kernel may refuse modules without a signature."""
 
 VMLINUZ, NODE_MODULES = "vmlinuz", "node.cpio"
 """Files of a kernel of the library that nodes boot; an older FlowOS wrote none."""
@@ -94,12 +97,19 @@ def _kept(kernel: LinuxKernel, unpacked: UnpackedKernel) -> LinuxKernel:
         new = Path(made) / kernel.name
         new.mkdir()
         (new / "image").write_bytes(unpacked.image)
-        (new / "modules.cpio").write_bytes(_modules(unpacked.modules))
+        (new / "modules.cpio").write_bytes(_modules(_for_guests(kernel, unpacked)))
         (new / VMLINUZ).write_bytes(unpacked.vmlinuz)
         (new / NODE_MODULES).write_bytes(_modules(unpacked.node_modules))
         (new / "kernel.json").write_text(json.dumps(to_plain(kernel)))
         put_folder(new, at)
     return kernel
+
+
+def _for_guests(kernel: LinuxKernel, unpacked: UnpackedKernel) -> Iterable[tuple[str, bytes]]:
+    """Modules, with their signatures where the kernel checks them."""
+    if unpacked.wants_signed or any(word.startswith(_CHECKING) for word in kernel.parameters):
+        return unpacked.modules
+    return [(name, unsigned(content)) for name, content in unpacked.modules]
 
 
 def _modules(modules: Iterable[tuple[str, bytes]]) -> bytes:

@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 from contextlib import suppress
+from enum import Enum
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from flowos.model import (
     to_json,
 )
 from flowos.operations._files import check_folder, path_complaint
+from flowos.operations._plain_output import field_names
 from flowos.operations._whole_numbers import dumped
 
 _NUMBERS, _NESTED = (".npy", ".json"), (".json",)
@@ -40,7 +42,8 @@ def publish(value: object, path: str | PathLike[str]) -> bool:
 
     value: a file or folder (a `Path`) is copied with its permissions; a text and bytes are written
     as they are; a NumPy array or a number to NAME.npy; to NAME.json any of text, numbers, lists,
-    dictionaries and arrays, where null is a number that is infinite or none.
+    dictionaries, arrays, and of dataclasses and named tuples by their fields and enums by their
+    names, where null is a number that is infinite or none.
     Folders are made where they lack. The file gets its name once it is complete, so that a reader
     never sees half of it. Raises ValueRefused for a value that cannot be written to a file of this
     name, StoreError if there is no way to write there.
@@ -234,6 +237,10 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, dict) and all(isinstance(name, str) for name in value):
         return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, Enum):
+        return value.name
+    if (fields := field_names(value)) is not None:
+        return {name: _plain(getattr(value, name, None)) for name in fields}
     if isinstance(value, (list, tuple)):
         return [_plain(each) for each in value]
     if _is_array(value) and value.dtype.kind in "biufU" and value.dtype.char != "g":

@@ -183,10 +183,10 @@ def pool_named(name: str) -> Pool:
 def no_pool(name: str, pools: Collection[str]) -> str:
     """The complaint; pools: their names."""
     near, files = did_you_mean(name, pools), settings_names()
+    none, known = f"no pool {name!r:.80} in", ", ".join(pools)
     if not files:
-        return f"no pool {name!r} in {NAME}, which is not there; pools are {', '.join(pools)}{near}"
-    hint = near or f"; its pools are {', '.join(pools)}"
-    return f"no pool {name!r} in {files}{hint}"
+        return f"{none} {NAME}, which is not there; pools are {known}{near}"
+    return f"{none} {files}{near or f'; its pools are {known}'}"
 
 
 def settings_page() -> str:

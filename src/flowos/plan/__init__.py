@@ -24,8 +24,8 @@ _PARTS = {
     "_growth": "MAX_FAILURES GrowthStep GrowthView NodeRange growth_step why_no_node",
     "_order": "drawn",
     "_placement": (
-        "MapPlaces NodePicture choose_node devices_needed gpus_needed lacking_time map_first "
-        "map_share memory_needed nodes_by_switch tasks_within topology_notes"
+        "MapPlaces NodePicture choose_node cores_needed devices_needed gpus_needed lacking_time "
+        "map_first map_share memory_needed nodes_by_switch tasks_within topology_notes"
     ),
     "_geomean_verdict": "GEOMEAN geomean_verdict",
     "_regimes": "Regimes regimes",
@@ -126,6 +126,7 @@ if TYPE_CHECKING:
         MapPlaces as MapPlaces,
         NodePicture as NodePicture,
         choose_node as choose_node,
+        cores_needed as cores_needed,
         devices_needed as devices_needed,
         gpus_needed as gpus_needed,
         lacking_time as lacking_time,

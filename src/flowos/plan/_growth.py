@@ -79,7 +79,8 @@ def growth_step(view: GrowthView, nodes: NodeRange) -> GrowthStep:
 def why_no_node(view: GrowthView, nodes: NodeRange, pool_said: str, failed: str) -> str:
     """Why work waits for a node, in words. failed: why the last one did not come, or was lost."""
     if view.coming:
-        return f"the pool was asked for one, and said: {pool_said or 'nothing yet'}"
+        before = f"; before, none came: {failed}" if view.failures else ""
+        return f"the pool was asked for one, and said: {pool_said or 'nothing yet'}{before}"
     held = len(view.idle) + view.leaving
     if held >= nodes.max_nodes:
         return f"the slice holds {held}, the most that it may, and they have no room"

@@ -23,6 +23,11 @@ def devices_needed(flow: Flow, choice: int = 0) -> dict[str, int]:
     return found
 
 
+def cores_needed(flow: Flow, choice: int = 0) -> int:
+    """The most that one of its tasks, or a rank of one, needs. choice: see `devices_needed`."""
+    return max((needs.cores for needs in _needs_within(flow, choice)), default=1)
+
+
 def gpus_needed(flow: Flow, choice: int = 0) -> int:
     """The most that one of its tasks needs. choice: see `devices_needed`."""
     return max((needs.gpus for needs in _needs_within(flow, choice)), default=0)

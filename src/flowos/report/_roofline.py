@@ -35,13 +35,17 @@ def title_of(roofline: Roofline) -> str:
 
 def roofs_text(roofline: Roofline) -> str:
     """Such as memory 61.2 GB/s; f64 133 Gflop/s, from 2.2 flop/byte on."""
-    words = [f"memory {number(roofline.memory.rate, 'byte/s')}{_untrusted(roofline.memory)}"]
+    words = [memory_text(roofline)]
     words += [
         f"{roof.label} {number(roof.rate, 'flop/s')}, from {digits(roofline.ridge(roof))} {X} on"
         f"{_untrusted(roof)}"
         for roof in roofline.arithmetic
     ]
     return "; ".join(words)
+
+
+def memory_text(roofline: Roofline) -> str:
+    return f"memory {number(roofline.memory.rate, 'byte/s')}{_untrusted(roofline.memory)}"
 
 
 def _untrusted(roof: Roof) -> str:

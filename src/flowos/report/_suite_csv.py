@@ -24,7 +24,7 @@ def suite_csv(report: SuiteReport) -> str:
     """SI base units; empty cells for what is not known (RFC 4180).
 
     A row for each number of the paper, then for each of ours that no such row has, then for each
-    probe without a number, or the figure, with the reason.
+    probe without a number, or the figure, with the reason, then for each case that failed.
     """
     out = io.StringIO()
     writer = table.DictWriter(out, _COLUMNS, restval="", lineterminator="\n")
@@ -50,6 +50,8 @@ def _rows(report: SuiteReport, figure: SuiteFigure) -> Iterator[_Cells]:
     for probe, why in (*partly, *figure.waiting, *figure.lacking):
         if (probe, why) not in said:
             yield {"probe": probe, **_why(why)}
+    for case, why in figure.gaps:
+        yield {"probe": case.probe, "case": case_text(case), **_why(why)}
 
 
 def _published(row: NumberRow) -> _Cells:

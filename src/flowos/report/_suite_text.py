@@ -13,7 +13,7 @@ from flowos.report._suite import (
     shown_parts,
 )
 from flowos.report._units import digits, number, share
-from flowos.report._words import is_below, remedy_of, share_of, value_of
+from flowos.report._words import gaps_of, is_below, remedy_of, share_of, value_of
 from flowos.report._wrap import safe, wrapped
 
 
@@ -103,6 +103,8 @@ def _figure(report: SuiteReport, figure: SuiteFigure) -> Iterator[str]:
     for probe, why in figure.lacking:
         name = f"{probe}: " if probe else ""
         yield from wrapped(f"{name}not here: {_reason(why)}", "    ", "      ")
+    for gap in gaps_of(figure.gaps):
+        yield from wrapped(f"{gap.what}: not measured: {_reason(gap.why)}", "    ", "      ")
     for row in number_rows(report, figure):
         yield from wrapped(_row(row, figure), "    ", "      ")
     yield ""

@@ -98,9 +98,11 @@ def span(low: float, high: float, unit: str, metric: str = "") -> str:
 
 
 def share(value: float) -> str:
-    """A share as a percentage without decimals; small ones have one decimal."""
+    """A share as a percentage without decimals; small ones have one decimal, or two digits."""
     if not math.isfinite(value):
         return NO_NUMBER
+    if 0 < value < 0.001:
+        return f"{100 * value:.2g}%"
     return f"{value:.0%}" if value >= 0.095 else f"{value:.1%}"
 
 

@@ -104,6 +104,7 @@ def test_a_source_that_does_not_compile_is_shown_by_its_line(tmp_path: Path) -> 
         ("double s", "double* s", "argument 3: s is passed as double"),
         ("long long n", "int n", "argument 4: n is passed as long long"),
         ("__global__ void", "__global__ int", " __global__ function must have a void return"),
+        ("__global__", "__device__", "source.cu: triad is no kernel: it lacks __global__"),
     ],
 )
 def test_what_a_kernel_does_not_take_is_named(was: str, becomes: str, said: str) -> None:

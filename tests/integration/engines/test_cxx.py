@@ -183,18 +183,6 @@ def test_what_a_body_throws_is_the_error_of_its_task(thrown: str, words: str) ->
     assert f"raised RuntimeError: the body threw a C++ exception: {words}; given" in said
 
 
-def test_a_missing_compiler_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.delenv("CXX", raising=False)
-    assert "there is no C++ compiler: install g++, or name one in CXX" in failure(
-        fo.cxx(TRIAD, "triad", **PORTS), B, C, 1.0
-    )
-    monkeypatch.setenv("CXX", "icpx")
-    assert "no C++ compiler 'icpx', which CXX names" in failure(
-        fo.cxx(TRIAD, "triad", **PORTS), B, C, 1.0
-    )
-
-
 def test_a_crash_ends_a_worker_and_names_the_task() -> None:
     text = """extern "C" int crash(long, long* y) { *(volatile int*)0 = 1; return *y = 0; }"""
     crash = fo.cxx(text, "crash", inputs={"x": fo.int64}, outputs={"y": fo.int64})
@@ -378,6 +366,7 @@ def test_kept_results_depend_on_the_code() -> None:
     [
         ("no/such.cpp", "f", {}, "cannot read"),
         (3, "f", {}, "source=3 (int); expected a path or code"),
+        ("", "f", {}, "source='' (str); expected a path or code"),
         (TRIAD, "a b", {}, "entry='a b' (str); expected the name of a function"),
         (TRIAD, "f", {"flags": "-O2"}, "flags='-O2' (str); expected a list of words"),
         (TRIAD, "f", {"language": "ada"}, "language='ada' (str); expected c, c++ or fortran"),

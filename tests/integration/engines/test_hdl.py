@@ -97,6 +97,15 @@ def test_a_module_that_does_not_end_its_stream_rightly_is_named(mood: int, said:
     assert f"task 'moody' raised BodyError: module moody {said}" in found
 
 
+def test_what_a_module_says_of_its_end_is_the_error(capfd: pytest.CaptureFixture[str]) -> None:
+    ends = 'if (s_tvalid && a == 7) $error("%0d is\\nodd", a);'
+    source = MOODY.read_text().replace("if (s_tvalid && a == `FINISH) $finish;", ends)
+    source = source.replace("`include", f'`include "{DATA}/moods.vh" //', 1)
+    said = failure(fo.hdl(source, "moody", **PORTS), words(1, 7), words(0, 0))
+    assert "module moody ended: source.v:29: 7 is odd; given" in said
+    assert "7 is\nodd" in capfd.readouterr().out
+
+
 def test_the_limit_grows_with_the_beats() -> None:
     assert "within 100600 cycles" in failure(moody(), words(1, 2, SWALLOW), words(0, 0, 0))
 
@@ -271,6 +280,7 @@ def test_a_bitstream_that_cannot_be_made_says_why(source: str, said: str) -> Non
     [
         ({"files": "no/such.v"}, "cannot read"),
         ({"files": []}, "files=[]; expected paths, or code"),
+        ({"files": [MOODY, str(MOODY)]}, "moody.v is given twice"),
         ({"files": 3}, "source=3 (int); expected a path or code"),
         ({"top": "a b"}, "top='a b' (str); expected the name of a module"),
         ({"link": "usb"}, "link='usb' (str); there is sim, uart, ftdi or xdma"),

@@ -99,7 +99,8 @@ def test_a_board_behind_a_serial_line_gives_what_the_simulation_gives(
         assert f"DeviceError: {port}: module moody ended stream 'm' after 2 beats" in said
         assert "no tlast with beat 2" in failure(uart(port), words(1, ENDLESS), words(0, 0))
         other = fo.hdl(MOODY.read_text(), "moody", **{**PORTS, "link": "uart", "port": port})
-        assert "the board has another module than this moody" in failure(other, words(1), words(1))
+        said = failure(other, words(1), words(1))
+        assert "another module than this moody: load the file of fo.bitstream; given" in said
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,15 @@ def test_the_plan_has_the_engine_of_each_task_also_where_some_have_one(device: A
         ]
 
 
+def test_a_plan_refuses_what_the_run_refuses() -> None:
+    with (
+        fo.slice(chain(BOTH)(fo.flow_input("x", VECTOR))) as opened,
+        pytest.raises(fo.ValueRefused, match="given an array of float64") as caught,
+    ):
+        opened.plan(VALUES.astype(float))
+    assert "input 'x': expected" in str(caught.value)
+
+
 def test_an_engine_that_is_not_here_leaves_copies_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLOWOS_OPENCL_DEVICE", "opencl-none-7")
     with fo.slice(chain(OPENCL)(fo.flow_input("x", VECTOR))) as opened:

@@ -194,6 +194,25 @@ def test_a_tensor_that_numpy_cannot_hold_is_told_with_its_sample(
         assert [len(made) for made, _ in feed.epoch(0)] == [99]
 
 
+@pytest.mark.parametrize("framework", ["numpy", "torch", "jax"])
+def test_a_mask_is_never_dropped(
+    data: Path, framework: str, request: pytest.FixtureRequest
+) -> None:
+    """np.stack, PyTorch and JAX would all take what is masked for numbers."""
+    if framework != "numpy":
+        request.getfixturevalue(framework)
+    masked = np.ma.masked_less(np.arange(3), 1)
+    with (
+        fo.Feed(data, batch_size=2, framework=framework, decode=lambda _: masked) as feed,
+        pytest.raises(fo.SampleError, match=r"masked values.* as with x\.filled\(0\)"),
+    ):
+        next(feed.epoch(0))
+    with fo.Feed(
+        data, batch_size=2, framework=framework, decode=lambda _: masked.filled(7)
+    ) as feed:
+        assert np.asarray(next(feed.epoch(0))[0]).tolist() == [[7, 1, 2]] * 2
+
+
 MEMBER = """
 import json, os, sys
 import torch.distributed as dist

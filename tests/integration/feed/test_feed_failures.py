@@ -1,5 +1,7 @@
 """Samples that cannot be had, and functions that decode them."""
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,33 @@ def test_a_missing_sample_is_left_out_or_replaced_and_counted(data: Path, policy
         assert len(names) == (99 if policy == "skip" else 100)
         stats = feed.stats()
         assert (stats.skipped if policy == "skip" else stats.replaced) >= 1
+
+
+WITH_LITTLE_MEMORY = """
+import resource, sys
+import flowos as fo
+resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
+decode = fo.decode.jpeg(8) if sys.argv[2] == "jpeg" else None
+with fo.Feed(sys.argv[1], batch_size=1, shuffle=False, labels=None, decode=decode) as feed:
+    try:
+        next(feed.epoch(0))
+    except fo.SampleError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize("decode", ["jpeg", "none"])
+def test_a_sample_that_memory_cannot_hold_is_named(tmp_path: Path, decode: str) -> None:
+    with (tmp_path / "0.jpg").open("wb") as file:
+        file.truncate(1 << 40)
+    ended = subprocess.run(
+        [sys.executable, "-c", WITH_LITTLE_MEMORY, tmp_path, decode],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    said = f"{tmp_path}/0.jpg: has {1 << 40} bytes, for which there is no memory\n"
+    assert ended.stdout.endswith(said)
 
 
 def first_byte(data: memoryview) -> "np.ndarray[Any, np.dtype[np.uint8]]":

@@ -58,6 +58,47 @@ def test_options_of_another_kind_of_source_are_refused(tmp_path: Path) -> None:
     assert refused(tmp_path / "0.parquet", length=4).startswith(f"Feed: length=4 {ARRAYS}")
 
 
+@pytest.mark.parametrize("extensions", [["jpg"], "all", "pictures"])
+def test_endings_of_files_are_refused_where_there_are_no_files(
+    store: ObjectStore, tmp_path: Path, cache: Path, extensions: Any
+) -> None:
+    (tmp_path / "0.tar").write_bytes(SHARD)
+    np.save(tmp_path / "0.npy", np.arange(12).reshape(4, 3))
+    pq.write_table(pa.table({"x": [b"0"]}), tmp_path / "0.parquet")
+    store.bucket("shards", {"x.tar": SHARD})
+    files = [str(tmp_path / f"0.{kind}") for kind in ("tar", "npy", "parquet")]
+    for where in (*files, "s3://shards"):
+        said = refused(where, extensions=extensions, cache=cache)
+        assert said.startswith(f"Feed: {where}: extensions= goes with files of which each is a ")
+        fo.Feed(where, batch_size=1, decode=fo.decode.jpeg(8)).close()
+
+
+@pytest.mark.parametrize(
+    ("header", "why"),
+    [
+        ("{'descr': '<i4', 'fortran_order': False, 'shape': (-2, -2)}", "its shape is (-2, -2)"),
+        ("((((", "TokenError: "),
+        ("{'descr': '<i4', 'fortran_order': False, 'shape': [2, 1]}", "ValueError: shape is not"),
+        ("", "ValueError: EOF: reading array header"),
+    ],
+)
+def test_a_header_that_says_no_array_is_refused_in_one_line(
+    tmp_path: Path, header: str, why: str
+) -> None:
+    path = tmp_path / "a.npy"
+    size = (len(header) or 100).to_bytes(2, "little")
+    path.write_bytes(b"\x93NUMPY\x01\x00" + size + header.encode() + bytes(16))
+    assert refused(path).startswith(f"Feed: {path}: no .npy array: {why}")
+
+
+def test_fields_have_the_names_that_numpy_gives_them(tmp_path: Path) -> None:
+    kind = np.dtype([("\u91cf", "<i4"), ("caf\u00e9", "<f8")])
+    with pytest.warns(UserWarning, match="format 3.0"):
+        np.save(tmp_path / "a.npy", np.zeros((4, 2), kind))
+    with fo.Feed(tmp_path / "a.npy", batch_size=4) as feed:
+        assert next(feed.epoch(0))[0].dtype == kind
+
+
 @pytest.fixture
 def folder_server(tmp_path: Path) -> Iterator[str]:
     """As `python -m http.server`: to a request that lists it answers 501."""

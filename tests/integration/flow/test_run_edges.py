@@ -133,3 +133,42 @@ def test_keys_of_the_same_text_become_pairs(tmp_path: Path) -> None:
     (pairs,) = json.loads(done.stdout).values()
     assert pairs == [[1, "a"], ["1", "b"], [None, {"1": 2}]]
     assert "= [[1, 'a'], ['1', 'b'], " in flowos(tmp_path, "flow.py:alike", "n=1").stdout
+
+
+OBJECTS = """
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+import flowos as fo
+
+class Kind(Enum):
+    ROUND = "o"
+
+class Size(NamedTuple):
+    width: float
+    height: float
+
+@dataclass(frozen=True)
+class Shape:
+    kind: Kind
+    sizes: tuple[Size, ...]
+    angle: complex | None = None
+
+@fo.task
+def shape(angle: complex | None) -> Shape:
+    return Shape(Kind.ROUND, (Size(1.5, float("inf")),), angle)
+
+flow = fo.flow_output(shape(fo.flow_input("angle", complex | None)))
+"""
+
+
+def test_objects_are_published_as_they_are_printed(tmp_path: Path) -> None:
+    words, text = ("--out", "shape=shape.json"), OBJECTS
+    printed = json.loads(flowos(tmp_path, "flow.py", "angle=null", "--json", text=text).stdout)
+    done = flowos(tmp_path, "flow.py", "angle=null", *words, text=text)
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads((tmp_path / "shape.json").read_text())
+    sizes = [{"width": 1.5, "height": None}]
+    assert found == printed["shape"] == {"kind": "ROUND", "sizes": sizes, "angle": None}
+    done = flowos(tmp_path, "flow.py", "angle=1j", *words, text=text)
+    assert done.stderr == "flowos run: publish: shape.json: 1j (complex) has no form in JSON\n"

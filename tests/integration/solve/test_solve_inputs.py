@@ -128,6 +128,10 @@ MARKET = "%%MatrixMarket matrix "
         ("coordinate real general\n2 2 2\n1 1 1\n0 2 1\n", "line 4: row '0': expected 1 to 2"),
         ("coordinate real general\n2 2 2\n1 1 1\n2 2 nan\n", "line 4: value 'nan'"),
         ("coordinate real general\n2 2 2\n1 1 1\n2 2 1e999\n", "line 4: value '1e999'"),
+        ("coordinate real general\n2 2 2\n1 1 1\n2 2 1d999\n", "line 4: value '1d999'"),
+        ("coordinate real general\n2 2 2\n1 1 1\n2 2 1D\n", "line 4: value '1D'"),
+        ("coordinate real general\n2 2 2\n1 1 1\n2 2 1e5-3\n", "line 4: value '1e5-3'"),
+        ("coordinate real general\n2 2 2\n1 1 1\n2 2 D3\n", "line 4: value 'D3'"),
         ("coordinate real general\n2 2 2\n1 1 1\n2 2\n", "line 4: value ''"),
         ("coordinate pattern general\n2 2 2\n1 1 1\n2 2\n", "line 3: nothing is expected"),
         ("coordinate real symmetric\n2 2 4\n1 1 2\n2 1 1\n1 2 1\n2 2 2\n", "one triangle only"),
@@ -155,6 +159,8 @@ def test_files_of_each_kind_that_can_be_solved_are_read(tmp_path: Path, ends: st
         ("coordinate pattern symmetric\n3 3 3\n1 1\n2 2\n3 3\n", [1.0, 1.0, 1.0]),
         ("COORDINATE Integer General\n% a word\n\n2 2 2\n1 1 3\n\n2 2 +4\n", [3.0, 4.0]),
         ("coordinate real symmetric\n2 2 2\n1 1 1e-320\n2 2 2.5E0", [1e-320, 2.5]),
+        ("coordinate real general\n2 2 2\n1 1 1.5D+03\n2 2 +.25d-1\n", [1500.0, 0.025]),
+        ("coordinate real general\n2 2 2\n1 1 0.1500+301\n2 2 15.-101\n", [1.5e300, 1.5e-100]),
     ):
         path.write_text((MARKET + text).replace("\n", ends), newline="")
         found = read_matrix(path)
@@ -174,3 +180,32 @@ def test_the_residual_of_a_solve_is_that_of_a_as_it_is_then(
     x, info = solver.solve(b)
     assert info.residual == pytest.approx(residual(a, x, b), rel=1e-6)
     assert info.converged == (factor == 1.01)
+
+
+@pytest.mark.parametrize("options", [{}, {"precision": "fp64"}, {"coarse": "aggregates"}])
+@pytest.mark.parametrize("part", ["indices", "indptr"])
+@pytest.mark.parametrize("value", [2**31 - 1, -(2**30)])
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_places_that_are_not_there_any_more_are_refused_and_not_read(
+    options: dict[str, Any], part: str, value: int, kind: Any
+) -> None:
+    a, b = laplacian(16, 16, 16), np.ones(16**3)
+    a.indices, a.indptr = a.indices.astype(kind), a.indptr.astype(kind)
+    solver = fo.Solver(a, **options)
+
+    def overwrite(*_: object) -> None:
+        getattr(a, part)[1:] = value
+
+    for callback in (overwrite, None):  # within a solve, and before one
+        with pytest.raises(fo.SolveError) as error:
+            solver.solve(b, callback=callback)
+        assert str(error.value).startswith("row ")
+        assert "indptr or indices of A were overwritten after the set-up" in str(error.value)
+
+
+def test_of_a_matrix_that_became_another_nothing_is_set_up_anew() -> None:
+    a = laplacian(16, 16, 16)
+    solver = fo.Solver(a, coarse="none")
+    a.indices[:] = np.random.default_rng(0).integers(0, a.shape[0], len(a.indices))
+    _, info = solver.solve(np.ones(a.shape[0]))
+    assert (info.converged, info.precision) == (False, "fp32")

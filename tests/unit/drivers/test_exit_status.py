@@ -226,6 +226,14 @@ def test_the_first_rank_that_ended_badly_counts() -> None:
     assert end(TWO, seen(None, cause, code=3)) == Exited(3)
 
 
+def test_of_ranks_on_several_nodes_the_one_that_ran_the_shortest_ended_first() -> None:
+    """Each node counts the seconds since its own boot."""
+    later = status("exit 1", ended=2.0).replace(b"wall_seconds 2.5", b"wall_seconds 2.6")
+    ranks = seen(status("exit 7", ended=90_000.0), later)
+    assert end(replace(TWO, nodes=("n1", "n2")), ranks) == Exited(7)
+    assert end(replace(TWO, nodes=("n1",)), ranks) == Exited(1)
+
+
 @pytest.mark.parametrize("text", [b"exit 3\n", b"odd\n"])
 def test_a_rank_that_does_not_say_when_it_ended_badly_ended_at_the_start(text: bytes) -> None:
     alone = end(ONE, seen(text))

@@ -132,6 +132,9 @@ def test_the_slots_of_a_machine_are_one_node(version: str) -> None:
     )
     assert read_nodes('[{"State": "Owner"}]') == ()
     assert read_nodes('[{"Machine": "n1"}]') == (NodeInfo(name="n1", cores=0, state=""),)
+    for no_number in ("1e999", "NaN", "-1", '"many"'):
+        (node,) = read_nodes(f'[{{"Machine": "n1", "TotalCpus": {no_number}}}]')
+        assert node.cores == 0
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from flowos.drivers.images.kernel import (
     load_order,
     read_kernel_package,
     unpacked_image,
+    unsigned,
 )
 from flowos.model import EnvironmentRefused
 from tests.kernel_packages import FOLDERS, deb, module, parts
@@ -39,6 +40,32 @@ def test_a_package_gives_the_kernel_and_its_modules_each_behind_what_it_needs() 
     assert names.index("9pnet") < names.index("9p")
     assert dict(found.modules)["9p"] == module("9p")
     assert [name for name, _ in found.node_modules] == ["loop", "squashfs", "overlay"]
+
+
+SIGNED = b"\0" * 8 + (5).to_bytes(4, "big") + b"~Module signature appended~\n"
+"""Behind a signature of 5 bytes."""
+
+
+@pytest.mark.parametrize(
+    ("content", "without"),
+    [
+        (b"module" + b"PKCS7" + SIGNED, b"module"),
+        (b"module", b"module"),
+        (b"PKCS7" + SIGNED, b"PKCS7" + SIGNED),
+        (SIGNED, SIGNED),
+        (b"", b""),
+    ],
+)
+def test_a_module_is_had_without_its_signature(content: bytes, without: bytes) -> None:
+    assert unsigned(content) == without
+
+
+def test_a_kernel_that_wants_signatures_says_so_in_its_configuration() -> None:
+    assert not read_kernel_package(io.BytesIO(deb(parts()))).wants_signed
+    for value, wants in (("# CONFIG_MODULE_SIG_FORCE is not set", False), ("y", True)):
+        line = value if value[0] == "#" else f"CONFIG_MODULE_SIG_FORCE={value}"
+        config = {"./boot/config-6.1-x": f"CONFIG_MODULE_SIG=y\n{line}\nA=b\n".encode()}
+        assert read_kernel_package(io.BytesIO(deb(parts() | config))).wants_signed == wants
 
 
 @pytest.mark.parametrize("kind", ["gz", "bz2"])

@@ -166,6 +166,13 @@ def test_srun_starts_a_step_with_what_the_mpi_of_the_program_speaks(
     )
 
 
+def test_a_step_of_an_old_slurm_shares_its_job_without_a_word() -> None:
+    new, old = (Srun(job="17", overlaps=overlaps) for overlaps in (True, False))
+    launch = Launch(argv=("x",))
+    words = tuple(word for word in new.wrap(("x",), launch) if word != "--overlap")
+    assert old.wrap(("x",), launch) == words != new.wrap(("x",), launch)
+
+
 TYPES = {  # of Slurm 19.05, 22.05 and 26.05
     "srun: MPI types are...\nsrun: cray_shasta\nsrun: none\nsrun: pmi2\nsrun: pmix_v3\n": (
         *("cray_shasta", "none", "pmi2", "pmix_v3"),
@@ -232,6 +239,8 @@ def test_srun_refuses_ranks_that_would_be_worlds_of_their_own() -> None:
             Srun(mpi=mpi)
     with pytest.raises(LaunchFailed, match="x: 2 ranks need to know of which MPI"):
         launcher_named("srun").wrap(INNER, Launch(argv=("x",), ranks=2))
+    line = Srun(uses_mpi=False).wrap(INNER, Launch(argv=("x",), ranks=2))
+    assert line[2:5] == ("--mpi=none", "-n", "2")
 
 
 def test_srun_guards_its_ranks_as_the_mpirun_of_their_mpi_does() -> None:

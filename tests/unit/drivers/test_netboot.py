@@ -22,9 +22,9 @@ FULL = replace(
     url="http://head/boot/",
     parameters=("isolcpus=1-3", "console=ttyS0,115200"),
     init="/usr/lib/systemd/systemd",
-    bss="https://head:8443/",
     redfish="https://{node}-bmc/",
 )
+BSS = "https://head:8443/"
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ FULL = replace(
         ("ipxe", FULL, ()),
         ("plain", PLAIN, ("boot.ipxe",)),
         ("warewulf", replace(FULL, boot_by="warewulf"), ("next-boot",)),
-        ("openchami", replace(FULL, boot_by="openchami"), ("next-boot",)),
+        ("openchami", replace(FULL, boot_by="openchami", bss=BSS), ("next-boot",)),
     ],
 )
 def test_texts_are_the_golden_ones(folder: str, netboot: Netboot, names: tuple[str]) -> None:
@@ -50,7 +50,9 @@ def test_texts_are_the_golden_ones(folder: str, netboot: Netboot, names: tuple[s
 
 @pytest.mark.parametrize("by", ["ipxe", "warewulf", "openchami"])
 def test_programs_are_read_by_sh(by: BootBy) -> None:
-    programs = [text for text in texts(replace(FULL, boot_by=by)).values() if text[:3] == "#!/"]
+    programs = [
+        text for text in texts(replace(FULL, boot_by=by, bss=BSS)).values() if text[:3] == "#!/"
+    ]
     assert len(programs) == 4
     for text in programs:
         done = subprocess.run(["sh", "-n"], input=text, capture_output=True, text=True)
@@ -93,6 +95,8 @@ def test_without_bmcs_there_is_no_program_for_slurm() -> None:
         ({"system": "/redfish/v1/Systems/"}, "--system '/redfish/v1/Systems/': expected as"),
         ({"boot_by": "warewulf"}, "--boot-by warewulf needs --url: where nodes find the files"),
         ({"boot_by": "openchami", "url": "http://head"}, "--boot-by openchami needs --bss"),
+        ({"bss": "https://head"}, "--bss is of --boot-by openchami: give that too, or leave it"),
+        ({"system": "/redfish/v1/Systems/2"}, "--system is of the BMC that --redfish names: give"),
     ],
 )
 def test_what_would_have_to_be_quoted_is_refused(change: dict[str, str], said: str) -> None:

@@ -351,6 +351,14 @@ def test_what_grid_engine_would_let_wait_for_ever_is_refused(
     assert refusal(replace(POOL, cores=4), ask, queue, parallel) == complaint
 
 
+def test_nodes_held_for_as_long_as_the_pool_allows_are_refused_alike() -> None:
+    day = replace(POOL, max_seconds=86400.0)
+    limited = replace(QUEUE, max_seconds=3600.0)
+    says = "86400 s asked for, queue 'main.q' gives 3600 s at most"
+    assert refusal(day, Ask(), limited, NODES) == says
+    assert refusal(day, Ask(seconds=60.0), limited, NODES) == ""
+
+
 def test_where_no_cores_are_said_a_node_has_one() -> None:
     assert refusal(POOL, Ask(nodes=4, cores=1), QUEUE, replace(NODES, slots=4)) == ""
     assert refusal(POOL, Ask(cores=2), QUEUE, NODES) == (

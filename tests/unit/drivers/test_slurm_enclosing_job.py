@@ -13,8 +13,13 @@ from flowos.model import Ask
 def test_keepers_join_a_job_that_is_there() -> None:
     words = "srun --jobid=17 --overlap --no-kill --nodes=2 --nodelist=a,b --ntasks-per-node=1 "
     words += "--mpi=none --input=all --kill-on-bad-exit=0"
-    assert " ".join(join_words("17", ("a", "b"), ("k",), False)) == f"{words} k"
-    assert " ".join(join_words("17", ("a", "b"), ("k",), True)) == f"{words} --cpu-bind=none k"
+    for binds, overlaps, says in (
+        (False, True, f"{words} k"),
+        (True, True, f"{words} --cpu-bind=none k"),
+        (False, False, f"{words} k".replace("--overlap ", "")),
+    ):
+        joins = join_words("17", ("a", "b"), ("k",), binds=binds, overlaps=overlaps)
+        assert " ".join(joins) == says
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,10 @@ def test_nodes_that_failed_are_read(line: str, nodes: tuple[str, ...]) -> None:
         ("GresTypes = gpu,fpga", SlurmConfig()),
         ("SelectTypeParameters    = CR_CORE", SlurmConfig(memory=False)),
         ("SelectTypeParameters    = CR_CORE_MEMORY", SlurmConfig()),
+        ("SLURM_VERSION           = 19.05.5", SlurmConfig(overlaps=False)),
+        ("SLURM_VERSION           = 20.02.7", SlurmConfig(overlaps=False)),
+        ("SLURM_VERSION           = 20.11.4", SlurmConfig()),
+        ("SLURM_VERSION           = 22.05.8-rc1", SlurmConfig()),
         ("Configuration data as of 2026", SlurmConfig()),
     ],
 )
@@ -119,6 +123,12 @@ def test_where_slurmds_listen_is_read() -> None:
         (
             "Unable to allocate resources: Job/step already completing or completed",
             "its job was cancelled while it waited",
+        ),
+        (
+            "srun: error: Task launch for StepId=17.0 failed on node n1: Communication connection "
+            "failure\nsrun: error: Application launch failed: Communication connection failure\n"
+            "srun: Job step aborted\nsrun: error: n2: task 1: Killed\n",
+            "nothing can be started on node n1: Communication connection failure",
         ),
     ],
 )

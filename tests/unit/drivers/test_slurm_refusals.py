@@ -57,12 +57,19 @@ def test_a_pool_without_a_partition_has_the_clusters_default_one() -> None:
     ],
 )
 def test_what_slurm_would_let_wait_for_ever_is_refused(ask: Ask, complaint: str) -> None:
-    assert refusal(ask, CLUSTER[0]) == complaint
+    assert refusal(POOL, ask, CLUSTER[0]) == complaint
+
+
+def test_nodes_held_for_as_long_as_the_pool_allows_are_refused_alike() -> None:
+    day = replace(POOL, max_seconds=86400.0)
+    says = "86400 s asked for, partition 'main' gives 3600 s at most"
+    assert refusal(day, Ask(), CLUSTER[0]) == says
+    assert refusal(day, Ask(seconds=60.0), CLUSTER[0]) == ""
 
 
 def test_a_partition_gives_no_more_nodes_than_a_job_may_have() -> None:
-    assert refusal(Ask(nodes=2), CLUSTER[1]) == ""
-    assert refusal(Ask(nodes=3), CLUSTER[1]) == "3 nodes asked for, partition 'long' gives 2"
+    assert refusal(POOL, Ask(nodes=2), CLUSTER[1]) == ""
+    assert refusal(POOL, Ask(nodes=3), CLUSTER[1]) == "3 nodes asked for, partition 'long' gives 2"
 
 
 def test_nodes_have_to_have_what_is_asked_of_each_and_what_the_pool_says() -> None:

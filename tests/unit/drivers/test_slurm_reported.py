@@ -34,6 +34,8 @@ def test_what_a_partition_allows_and_denies_is_read() -> None:
     assert (serial.accounts, serial.qos, serial.max_nodes) == ((), (), 1)
     assert (standard.accounts, standard.qos, standard.is_default) == ((), ("normal", "high"), True)
     assert (short.qos, short.nodes, short.is_up) == (("gpu1",), 0, True)
-    assert refusal(Ask(nodes=160), standard).endswith("partition 'standard' gives 159")
+    assert refusal(Pool(name="c", kind="slurm"), Ask(nodes=160), standard).endswith(
+        "partition 'standard' gives 159"
+    )
     pool = Pool(name="c", kind="slurm", partition="standard", qos="hihg")
     assert str(partition_of(pool, found)).endswith("not for qos 'hihg'; did you mean 'high'?")

@@ -99,6 +99,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         ("NOT_SET", None),
         ("Partition_Limit", None),
         ("", None),
+        ("9" * 400 + ":00", None),
     ],
 )
 def test_a_time(text: str, seconds: float | None) -> None:
@@ -127,7 +128,14 @@ def test_a_time_is_written_in_whole_minutes_and_never_shorter(seconds: float, wr
 
 @pytest.mark.parametrize(
     ("text", "amount"),
-    [("4", 4.0), ("4000M", 4000.0 * 2**20), ("1.5g", 1.5 * 2**30), ("2K", 2048.0), ("x", None)],
+    [
+        ("4", 4.0),
+        ("4000M", 4000.0 * 2**20),
+        ("1.5g", 1.5 * 2**30),
+        ("2K", 2048.0),
+        ("x", None),
+        ("9" * 400, None),
+    ],
 )
 def test_an_amount(text: str, amount: float | None) -> None:
     assert read_amount(text) == amount

@@ -94,6 +94,8 @@ def test_verilator_says_which_ports_there_are_and_what_is_wrong() -> None:
     assert words[-2:] == ("-I/home/me", "source0.sv")
     said = "%Warning-X: a\n%Error-PINNOTFOUND: source0.sv:3:5: no pin\n%Error: Exiting due to 1\n"
     assert verilator.first_verilog_error(said, DESIGN) == "/home/me/f.sv:3:5: no pin"
+    said = "%Error-NEEDTIMINGOPT: source0.sv:3:5: Use --timing or --no-timing to specify how\n"
+    assert verilator.first_verilog_error(said, DESIGN).startswith("/home/me/f.sv:3:5: a delay (#)")
     said = "%Error: Specified --top-module 'f' was not found in design."
     assert verilator.first_verilog_error(said, DESIGN) == "no module f; there is g, h"
     assert verilator.first_verilog_error("a\nsource1.v: b", DESIGN) == "source.v: b"
@@ -152,6 +154,10 @@ def test_a_file_that_is_not_there_is_shown_where_it_is_named() -> None:
     assert boards.first_yosys_error(said, design) == "source.v:2: there is no file b.hex"
     said = "include0/g.vh:0: ERROR: Can not open file `c.hex` for \\$readmemh.\n"
     assert boards.first_yosys_error(said, design) == "/home/me/g.vh:0: there is no file c.hex"
+    said = "ERROR: Unable to place cell 'a', no BELs remaining to implement cell type 'b'\n"
+    design = replace(design, board="icestick")
+    large = f"module f is too large for icestick: {said.removeprefix('ERROR: ').strip()}"
+    assert boards.first_yosys_error(said, design) == large
 
 
 def one_each(top: str = "f") -> HdlDesign:

@@ -10,6 +10,7 @@ from flowos.model import counted, did_you_mean
     [
         ("streem", "; did you mean 'stream'?"),
         ("streams_", "; did you mean 'streams'?"),
+        ("GEMM", "; did you mean 'gemm'?"),
         ("xyz", ""),
     ],
 )

@@ -97,6 +97,10 @@ Error: Symbol 'y' at (1) has no IMPLICIT type
         ),
         ("error: ld failed\na: multiple definition of `f'", "a: multiple definition of `f'"),
         ("a.o: not recognized\ncollect2: error: ld returned 1 exit status", "a.o: not recognized"),
+        (
+            "linking:\nCannot find symbol f in kernel library\nfailed\n",
+            "Cannot find symbol f in kernel library",
+        ),
         ("first\nlast\n", "last"),
         ("", "it said nothing"),
     ],

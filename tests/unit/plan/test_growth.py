@@ -88,7 +88,11 @@ def test_an_idle_time_that_cannot_be_is_refused(seconds: Any) -> None:
     ("view", "why"),
     [
         (GrowthView(), "one is asked for when work has waited for a while"),
-        (GrowthView(coming=True, failures=1), "the pool was asked for one, and said: Priority"),
+        (GrowthView(coming=True), "the pool was asked for one, and said: Priority"),
+        (
+            GrowthView(coming=True, failures=1),
+            "the pool was asked for one, and said: Priority; before, none came: no quota",
+        ),
         (GrowthView(failures=2), "none came (no quota); the pool is asked again"),
         (
             GrowthView(idle=(0.0, 0.0), leaving=1, failures=1),

@@ -6,6 +6,7 @@ import flowos as fo
 from flowos.model import Needs, with_choices
 from flowos.plan import (
     compile_flow,
+    cores_needed,
     devices_needed,
     gpus_needed,
     max_choices,
@@ -30,6 +31,8 @@ def test_a_flow_is_asked_for_with_each_choice_of_its_tasks() -> None:
     assert max_choices(fo.flow_output(x)) == 1
     flow = fo.flow_output(task("either", EITHER)(task("plain", Needs(memory_bytes=1))(x)))
     assert max_choices(flow) == 3
+    assert [cores_needed(flow, i) for i in range(4)] == [1, 8, 2, 2]
+    assert cores_needed(fo.flow_output(x)) == 1
     assert [gpus_needed(flow, i) for i in range(4)] == [2, 0, 0, 0]
     assert [memory_needed(flow, i) for i in range(4)] == [1, 9, 1, 1]
     assert [devices_needed(flow, i) for i in range(2)] == [{"fpga": 1}, {}]

@@ -124,3 +124,10 @@ def test_what_is_not_of_this_form_is_refused_with_its_place() -> None:
         read_published(text)
     plain = read_published(text.partition("[[")[0])
     assert plain.numbers == ()
+
+
+def test_a_rate_of_several_nodes_together_is_set_against_none_of_fewer() -> None:
+    for _, number in NUMBERS:
+        several = re.search(r"(\d+) nodes", number.machine)
+        if several and number.probe in ("collectives", "parallel_io"):
+            assert several[1] in dict(number.levels).values(), number

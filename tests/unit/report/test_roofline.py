@@ -64,6 +64,8 @@ def test_a_roof_that_is_not_trusted_says_so(small: Report) -> None:
     marked = replace(line.memory, measured=untrusted(MEMORY, "steal"))
     report = replace(small, rooflines=(replace(line, memory=marked),))
     assert "memory 102 GB/s (not trusted); f32" in " ".join(text(report).split())
+    page = html(report).replace("\N{NO-BREAK SPACE}", " ")
+    assert page.count("memory 102 GB/s (not trusted)<") == 1, "at its slope"
 
 
 def test_the_page_draws_roofs_and_kernels_and_says_whose_model_it_is(small: Report) -> None:

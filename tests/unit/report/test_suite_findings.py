@@ -1,12 +1,22 @@
 """A suite says what its runs found in the numbers of each figure, and which cases failed."""
 
+import csv
+import io
 import json
 from dataclasses import replace
 
 import pytest
 
 from flowos.model import Case, Entered, FigurePart, Pairs, Unmeasured, Verdict
-from flowos.report import Report, SuiteFigure, suite_html, suite_json, unmeasured_in
+from flowos.report import (
+    Report,
+    SuiteFigure,
+    suite_csv,
+    suite_html,
+    suite_json,
+    suite_text,
+    unmeasured_in,
+)
 
 from .reports import measured, untrusted
 from .test_suite import FIGURE, STARTED, of_step, suite_of
@@ -102,6 +112,20 @@ def test_cases_that_failed_stand_below_their_figure_by_reason_with_the_remedy(
         for case, why in (*gaps, other)
     ]
     assert two["gaps"] == []
+    said = suite_text(report)
+    assert (
+        "    stream, 2 cases: not measured: it ended with <exit 3> (to mend it: `export A=1`)\n"
+        in said
+    )
+    assert "    stream: threads 4: not measured: it printed no number\n" in said
+    rows = [*csv.DictReader(io.StringIO(suite_csv(report)))]
+    failed = [(r["figure"], r["probe"], r["case"], r["not_measured"], r["remedy"]) for r in rows]
+    of = (FIGURE.number, "stream")
+    assert [row for row in failed if row[2] and row[3]] == [
+        (*of, "stream: threads 1", FAILED.reason, FAILED.remedy),
+        (*of, "stream: threads 2", FAILED.reason, FAILED.remedy),
+        (*of, "stream: threads 4", "it printed no number", ""),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import random
 import re
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
@@ -247,6 +248,11 @@ def test_hostile_names_stay_text() -> None:
     shown = log_text(log_of(ran(evil, "vm:0", 0, 1)))
     assert "\x1b" not in shown
     assert shown.endswith("alert(1)</script>?[2J?\n")
+
+
+def test_the_command_for_a_log_is_one_that_a_shell_takes() -> None:
+    log = replace(log_of(ran("a", "vm:0", 0, 1)), path=PurePath("kept/my tasks.log"))
+    assert "flowos show &#x27;my tasks.log&#x27; --trace" in timeline_html(log)
 
 
 def test_tasks_without_duration_are_drawn() -> None:

@@ -96,6 +96,7 @@ def test_the_ends_of_a_span_share_their_unit() -> None:
 def test_shares_and_sizes() -> None:
     assert [share(v) for v in (0.883, 0.0123, 1.04, math.nan)] == ["88%", "1.2%", "104%", "n/a"]
     assert [share(v) for v in (0.095, 0.0949)] == ["10%", "9.5%"]
+    assert [share(v) for v in (0.00047, 0.000999, 0.001, 0.0)] == ["0.047%", "0.1%", "0.1%", "0.0%"]
     assert [size(v) for v in (0, 0.5, 1023)] == ["0 B", "0.5 B", "1023 B"]
     assert [size(v) for v in (8, 1 << 10, 3 << 19, 32 << 20, 1 << 41, math.inf)] == [
         "8 B",

@@ -156,8 +156,9 @@ def _node(name: str, ads: list[Mapping[str, Any]]) -> NodeInfo:
 
 
 def _most(ads: list[Mapping[str, Any]], what: str) -> int:
-    values = [ad.get(what, 0) for ad in ads]
-    return int(max(value for value in (*values, 0) if isinstance(value, (int, float))))
+    values = (ad.get(what, 0) for ad in ads)
+    numbers = (value for value in values if isinstance(value, (int, float)))
+    return int(max((value for value in numbers if 0 < value < math.inf), default=0))
 
 
 def _ads(text: str) -> Iterator[Mapping[str, Any]]:

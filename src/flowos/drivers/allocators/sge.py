@@ -72,8 +72,8 @@ def hold_words(pool: Pool, ask: Ask, name: str, keeper: Argv, held: tuple[str, .
     pool.cores: slots of each node, as its parallel environment gives them (see `whole_nodes`). Not
     qsub: it gives a job no standard input, so that its nodes would stay held without us.
     """
-    seconds = [s for s in (ask.seconds, pool.max_seconds) if s is not None]
-    limits = [f"h_rt={max(_MIN_SECONDS, round(min(seconds)))}"] if seconds else []
+    seconds = pool.seconds_of(ask)
+    limits = [] if seconds is None else [f"h_rt={max(_MIN_SECONDS, round(seconds))}"]
     limits += [f"mem_total={ask.memory_bytes}"] * (ask.memory_bytes > 0)
     limits += [f"hostname=!({'|'.join(held)})"] * bool(held)
     return (
@@ -341,9 +341,10 @@ def refusal(pool: Pool, ask: Ask, queue: SgeQueue, parallel: SgeParallel) -> str
     if ask.nodes * cores > parallel.slots:
         asked = counted(ask.nodes, "node")
         return f"{asked} asked for, {_named(parallel)} has {counted(parallel.slots, 'slot')}"
-    if ask.seconds is not None and ask.seconds > queue.max_seconds:
+    seconds = pool.seconds_of(ask)
+    if seconds is not None and seconds > queue.max_seconds:
         most = f"{queue.max_seconds:g} s at most"
-        return f"{ask.seconds:g} s asked for, queue {queue.name!r} gives {most}"
+        return f"{seconds:g} s asked for, queue {queue.name!r} gives {most}"
     if ask.lease_seconds is not None:
         return "lease_seconds: what it holds ends with this program"
     if ask.topology:

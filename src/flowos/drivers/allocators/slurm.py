@@ -89,13 +89,16 @@ def trial_words(pool: Pool) -> Argv:
     return ("srun", "--test-only", *by_hand_words(pool, ("true",))[1:])
 
 
-def join_words(job: str, nodes: tuple[str, ...], keeper: Argv, binds: bool) -> Argv:
+def join_words(
+    job: str, nodes: tuple[str, ...], keeper: Argv, *, binds: bool, overlaps: bool
+) -> Argv:
     """Start keepers on nodes of a job that is there, next to its other steps.
 
-    binds: the cluster binds steps, which would be to the CPUs of one task.
+    binds: the cluster binds steps, which would be to the CPUs of one task. overlaps: see
+    `SlurmConfig`.
     """
     return (
-        *("srun", f"--jobid={job}", "--overlap", "--no-kill"),
+        *("srun", f"--jobid={job}", *("--overlap",) * overlaps, "--no-kill"),
         *(f"--nodes={len(nodes)}", f"--nodelist={','.join(nodes)}", "--ntasks-per-node=1"),
         *("--mpi=none", "--input=all", "--kill-on-bad-exit=0"),
         *("--cpu-bind=none",) * binds,
@@ -105,7 +108,7 @@ def join_words(job: str, nodes: tuple[str, ...], keeper: Argv, binds: bool) -> A
 
 def _options(pool: Pool, ask: Ask, have_memory: bool = False) -> Argv:
     memory = "0" if have_memory else f"{math.ceil(ask.memory_bytes / 2**20)}M"
-    seconds = [s for s in (ask.seconds, pool.max_seconds) if s is not None]
+    seconds = pool.seconds_of(ask)
     options = (
         ("partition", pool.partition),
         ("account", pool.account),
@@ -114,7 +117,7 @@ def _options(pool: Pool, ask: Ask, have_memory: bool = False) -> Argv:
         ("gres", ",".join(_gres(pool, ask))),
         ("mincpus", str(ask.cores or pool.cores or "")),
         ("mem", memory * (ask.memory_bytes > 0)),
-        ("time", write_seconds(min(seconds)) if seconds else ""),
+        ("time", "" if seconds is None else write_seconds(seconds)),
     )
     return tuple(f"--{name}={value}" for name, value in options if value)
 
@@ -317,14 +320,15 @@ def partition_of(pool: Pool, partitions: tuple[SlurmPartition, ...]) -> SlurmPar
     return found
 
 
-def refusal(ask: Ask, partition: SlurmPartition) -> str:
+def refusal(pool: Pool, ask: Ask, partition: SlurmPartition) -> str:
     """Why it can never give this, or "": Slurm itself would let the job wait for ever."""
     most = int(min(partition.nodes, partition.max_nodes))
     if ask.nodes > most:
         return f"{counted(ask.nodes, 'node')} asked for, partition {partition.name!r} gives {most}"
-    if ask.seconds is not None and ask.seconds > partition.max_seconds:
+    seconds = pool.seconds_of(ask)
+    if seconds is not None and seconds > partition.max_seconds:
         max_seconds = f"{partition.max_seconds:g} s at most"
-        return f"{ask.seconds:g} s asked for, partition {partition.name!r} gives {max_seconds}"
+        return f"{seconds:g} s asked for, partition {partition.name!r} gives {max_seconds}"
     return ""
 
 

@@ -15,13 +15,15 @@ class SlurmConfig:
     """binds: whether steps can be bound to CPUs. devices: whether nodes may have some, but GPUs.
 
     memory: whether a job is given some of its nodes' memory. boots: whether nodes may be booted
-    into a kernel that a job asks for.
+    into a kernel that a job asks for. overlaps: whether a step has to say that it shares CPUs with
+    others; before Slurm 20.11 steps did, and had no word for it.
     """
 
     binds: bool = True
     devices: bool = True
     memory: bool = True
     boots: bool = False
+    overlaps: bool = True
 
 
 def limited(kept: KeptNode, memory_bytes: int) -> KeptNode:
@@ -182,12 +184,18 @@ def read_config(text: str) -> SlurmConfig:
     pairs = (line.partition("=") for line in text.splitlines())
     found = {name.strip(): value.strip() for name, _, value in pairs}
     plugins = found.get("TaskPlugin", "affinity")
+    version = re.match(r"(\d{1,4})\.(\d{1,2})", found.get("SLURM_VERSION", ""))
     return SlurmConfig(
         binds=bool(re.search("affinity|cgroup", plugins)),
         devices=found.get("GresTypes") not in ("(null)", "gpu"),
         memory="MEMORY" in found.get("SelectTypeParameters", "MEMORY"),
         boots="helpers" in found.get("NodeFeaturesPlugins", ""),
+        overlaps=not version or tuple(map(int, version.groups())) >= _OVERLAPS,
     )
+
+
+_OVERLAPS = 20, 11
+"""The first Slurm with --overlap."""
 
 
 def read_lost(line: str) -> tuple[str, ...]:
@@ -201,11 +209,16 @@ _LOST = re.compile(r"Node failure on (?P<nodes>\S+?)\.?$", re.IGNORECASE)
 
 def read_end(text: str) -> str:
     """Why a step or a job was ended, of what its srun says, or "" if Slurm did not end it."""
+    if failed := _NOT_LAUNCHED.search(text):
+        return f"nothing can be started on node {failed['node']}: {failed['why']}"
     match = _ENDED.search(text)
     if match is None:
         return "its job was cancelled while it waited" if _GONE.search(text) else ""
     return "its job was cancelled" + (f" due to {match['why'].lower()}" if match["why"] else "")
 
 
+_NOT_LAUNCHED = re.compile(
+    r"Task launch for \S+ failed on node (?P<node>\S+): (?P<why>.*\S)", re.IGNORECASE
+)
 _GONE = re.compile(r"unable to allocate resources: job/step already completing", re.IGNORECASE)
 _ENDED = re.compile(r"\*\*\* (?:JOB|STEP) .*CANCELLED AT \S+(?: DUE TO (?P<why>[A-Z ]*[A-Z]))?")

@@ -20,6 +20,7 @@ TOOLS = {
 _MIN_DIVISOR, _MAX_ERROR = 4, 0.02
 _MAX_BITS = 8 * 255
 _NO_FILE = re.compile(r"Can(?:not|'t| not) open (?:include )?file [`']([^`']*)[`']")
+_TOO_LARGE = re.compile(r"no BELs remaining|Failed to expand region")
 _YOSYS = re.compile(r"^(?P<where>\S[^\n]*?:\d+: )?ERROR: (?P<what>[^\n]*)", re.MULTILINE)
 
 
@@ -144,6 +145,8 @@ def first_yosys_error(said: str, design: HdlDesign) -> str:
     if missing := _NO_FILE.search(line):
         place = named_in(design, missing[1]) or line.partition("Can")[0]
         line = f"{place}there is no file {missing[1]}"
+    if _TOO_LARGE.search(line):
+        line = f"module {design.top} is too large for {design.board}: {line}"
     return with_paths(line or (said.splitlines() or ["it said nothing"])[-1], design)
 
 

@@ -12,6 +12,7 @@ from binascii import crc_hqx
 
 from flowos.model import DeviceError, HdlDesign
 
+__flowos_frames__ = True
 END, ESC = b"\xc0", b"\xdb"
 _STUFFED = ((ESC, ESC + b"\xdd"), (END, ESC + b"\xdc"))
 RESET, DATA, LAST, TAKEN, FAULT = b"RDLAE"

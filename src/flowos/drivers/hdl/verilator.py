@@ -28,6 +28,7 @@ _PORT = re.compile(
 _DIRECTIONS: dict[str, Direction] = {"IN": "input", "OUT": "output", "INOUT": "inout"}
 _ERROR = re.compile(r"^%Error(?:-[A-Z]\w*)?: (?P<what>[^\n]*)", re.MULTILINE)
 _NO_FILE = re.compile(r"^there is no file (.*)$")
+_DELAY = re.compile(r"Use --timing or --no-timing .*")
 _NO_TOP = re.compile(r"Specified --top-module '[^']*' was not found")
 
 
@@ -56,7 +57,7 @@ def first_verilog_error(said: str, design: HdlDesign) -> str:
         return no_top(design)
     found = _ERROR.search(said)
     line = found["what"] if found else (said.splitlines() or ["it said nothing"])[-1]
-    return with_paths(line, design)
+    return with_paths(_DELAY.sub("a delay (#) is nothing that hardware has", line), design)
 
 
 def driver_code(design: HdlDesign, ports: NativePorts, face: Face) -> str:
@@ -90,7 +91,8 @@ def driver_code(design: HdlDesign, ports: NativePorts, face: Face) -> str:
 def stopped_words(by: str, design: HdlDesign) -> str:
     """What ended a run, with the person's names of the files."""
     missing = _NO_FILE.search(by)
-    return with_paths((named_in(design, missing[1]) if missing else "") + by, design)
+    said = with_paths((named_in(design, missing[1]) if missing else "") + by, design)
+    return said.replace("\n", " ").strip()
 
 
 def driver_lengths(design: HdlDesign, limit_cycles: int) -> list[str | int]:

@@ -37,6 +37,10 @@ _FOLDERS = (
 MAX_CPIO_BYTES = (1 << 32) - 1
 """Of a file in an archive for the kernel."""
 
+_SIGNED, _SIGNATURE_HEAD_BYTES = b"~Module signature appended~\n", 12
+"""What ends a signed module, and struct module_signature, before it."""
+_FORCED = b"\nCONFIG_MODULE_SIG_FORCE=y\n"
+
 _AR, _AR_HEADER_BYTES = b"!<arch>\n", 60
 _BLOCK_BYTES = 1 << 16
 _PAYLOAD, _SETUP_SECTORS, _BOOT_MAGIC = 0x248, 0x1F1, slice(0x202, 0x206)
@@ -49,6 +53,7 @@ class UnpackedKernel:
     """vmlinuz: the image as the package has it, for boot loaders.
 
     modules, node_modules: their files by name, in the order of their loading, for guests and nodes.
+    wants_signed: it loads no other modules, whatever its parameters are.
     """
 
     release: str
@@ -56,24 +61,34 @@ class UnpackedKernel:
     image: bytes
     modules: tuple[tuple[str, bytes], ...]
     node_modules: tuple[tuple[str, bytes], ...]
+    wants_signed: bool = False
 
 
 def read_kernel_package(file: IO[bytes]) -> UnpackedKernel:
     """Raises EnvironmentRefused for what is no package of a kernel, or of one without a part."""
-    image, release, builtin = b"", "", frozenset[str]()
+    builtin = frozenset[str]()
+    boot: dict[str, bytes] = {}
     found: dict[str, bytes] = {}
     try:
         for name, read in _files(file):
-            if name.startswith("boot/vmlinuz-"):
-                image, release = read(), name.removeprefix("boot/vmlinuz-")
+            if name.startswith(("boot/vmlinuz-", "boot/config-")):
+                boot[name] = read()
             elif name.endswith("/modules.builtin"):
                 builtin = frozenset(map(_module_name, read().decode(errors="replace").split()))
             elif (inside := _module_path(name)).startswith(_FOLDERS):
                 found[_module_name(name)] = _unpacked_module(inside, read())
     except (tarfile.TarError, lzma.LZMAError, zlib.error, EOFError) as error:
         raise EnvironmentRefused(f"its content cannot be read: {error}") from error
-    if not image:
+    return _unpacked_kernel(boot, found, builtin)
+
+
+def _unpacked_kernel(
+    boot: Mapping[str, bytes], found: Mapping[str, bytes], builtin: Iterable[str]
+) -> UnpackedKernel:
+    images = [name for name in boot if name.startswith("boot/vmlinuz-") and boot[name]]
+    if not images:
         raise EnvironmentRefused("no kernel in it: boot/vmlinuz-RELEASE is not there")
+    image, release = boot[images[-1]], images[-1].removeprefix("boot/vmlinuz-")
     guests, nodes = (load_order(found, builtin, needed) for needed in (NEEDED, NODE_NEEDED))
     return UnpackedKernel(
         release=release,
@@ -81,7 +96,18 @@ def read_kernel_package(file: IO[bytes]) -> UnpackedKernel:
         image=unpacked_image(image),
         modules=tuple((name, found[name]) for name in guests),
         node_modules=tuple((name, found[name]) for name in nodes),
+        wants_signed=_FORCED in boot.get(f"boot/config-{release}", b""),
     )
+
+
+def unsigned(module: bytes) -> bytes:
+    """Without its signature, whose check is most of loading it where instructions are computed.
+
+    A kernel loads it so unless it was built, or its parameters are, to check (module_signature.h).
+    """
+    signed = module.removesuffix(_SIGNED)
+    size = int.from_bytes(signed[-4:], "big") + _SIGNATURE_HEAD_BYTES
+    return signed[:-size] if len(signed) < len(module) and size < len(signed) else module
 
 
 def load_order(

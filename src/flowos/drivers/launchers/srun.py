@@ -34,7 +34,8 @@ class Srun:
 
     nodes: of the job, those on which the ranks are, evenly; all of them by default. shares: one
     rank gets all CPUs of its node, unbound: what it starts is bound by others. binds: Slurm binds
-    steps. in_image: ranks are in one. forwards_gpus: CUDA gets all GPUs of the step from Slurm.
+    steps. overlaps: see `SlurmConfig`. in_image: ranks are in one. uses_mpi: False where ranks
+    only ask for their number. forwards_gpus: CUDA gets all GPUs of the step from Slurm.
 
     The step shares the cores of the job with other steps; the site says how ranks are bound.
     `env_kept` is how srun finds the cluster.
@@ -47,7 +48,9 @@ class Srun:
     oversubscribe: bool = False
     shares: bool = False
     binds: bool = True
+    overlaps: bool = True
     in_image: bool = False
+    uses_mpi: bool = True
     forwards_gpus: bool = True
     env_overridden: tuple[str, ...] = ONE_RANK
     env_blocked: tuple[str, ...] = ALLOCATION
@@ -80,14 +83,15 @@ class Srun:
         return ()
 
     def wrap(self, argv: Argv, launch: Launch) -> Argv:
-        if launch.ranks > 1 and not self.mpi:
+        if launch.ranks > 1 and self.uses_mpi and not self.mpi:
             raise LaunchFailed(
                 f"{launch.argv[0]}: {launch.ranks} ranks need to know of which MPI the program is"
             )
         return (
             self.mpirun,
             *(f"--jobid={self.job}",) * bool(self.job),
-            *("--overlap", f"--mpi={_SPEAKS[self.mpi]}", "-n", str(launch.ranks)),
+            *("--overlap",) * self.overlaps,
+            *(f"--mpi={_SPEAKS[self.mpi]}", "-n", str(launch.ranks)),
             *self._placement(launch.needs.cores),
             "--kill-on-bad-exit=1",
             *(self._evenly(launch.ranks) or ("--no-kill",)),

@@ -67,10 +67,18 @@ def check_netboot(netboot: Netboot) -> None:
     if netboot.redfish:
         _check("--redfish", netboot.redfish, _OF_NODES, "an address as https://{node}-bmc")
     _check("--system", netboot.system, _SYSTEM, "as /redfish/v1/Systems/1")
+    _check_services(netboot)
+
+
+def _check_services(netboot: Netboot) -> None:
     if netboot.boot_by != "ipxe" and not netboot.url:
         raise UsageError(f"--boot-by {netboot.boot_by} needs --url: where nodes find the files")
     if netboot.boot_by == "openchami" and not netboot.bss:
         raise UsageError("--boot-by openchami needs --bss, as https://head:8443")
+    if netboot.boot_by != "openchami" and netboot.bss:
+        raise UsageError("--bss is of --boot-by openchami: give that too, or leave it out")
+    if netboot.system != Netboot.system and not netboot.redfish:
+        raise UsageError("--system is of the BMC that --redfish names: give that too")
 
 
 def kernel_words(netboot: Netboot) -> str:

@@ -66,7 +66,7 @@ def _said_type(code: SourceCode, entry: str, compiler: str, made: Path) -> str:
     file = made / f"body{code.suffix}"
     function = NativeEntry(entry, code.language)
     file.write_text(f"{code.content}{function.probe}", encoding="utf-8")
-    answer = _answer(code.type_command(compiler, str(file), str(made)), None)
+    answer = answered(code.type_command(compiler, str(file), str(made)), None)
     return function.type_in(f"{os.fsdecode(answer.stdout)}\n{answer.says}")
 
 
@@ -106,7 +106,7 @@ def compiled(code: SourceCode, compiler: str, made: Path) -> Made:
     file, library, headers = (made / f"body{suffix}" for suffix in (code.suffix, ".so", ".d"))
     file.write_text(code.content, encoding="utf-8")
     argv = code.command(compiler, str(file), str(library), str(headers))
-    answer = _answer((*argv, _TRACE), None)
+    answer = answered((*argv, _TRACE), None)
     if answer.code:
         raise CompileFailed(first_error(_complaint(answer).replace(f"{made}/", "")))
     rule = headers.read_text(encoding="utf-8") if headers.exists() else ""
@@ -131,11 +131,12 @@ def _existing(line: str) -> str:
 def asked(argv: Sequence[str], folder: Path | None = None) -> str | None:
     """Runs a tool, in this folder; what it complains of if it fails. Raises CompileFailed if it
     cannot be run."""
-    answer = _answer(argv, folder)
+    answer = answered(argv, folder)
     return _complaint(answer) if answer.code else None
 
 
-def _answer(argv: Sequence[str], folder: Path | None) -> ToolAnswer:
+def answered(argv: Sequence[str], folder: Path | None) -> ToolAnswer:
+    """Runs a tool, in this folder. Raises CompileFailed if it cannot be run."""
     try:
         words = {**os.environ, "LC_ALL": "C"}
         return ask(argv, seconds=_SECONDS, variables=words, cwd=folder)

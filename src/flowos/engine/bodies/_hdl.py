@@ -122,6 +122,9 @@ def _design(
     found = [read_source(where, file) for file in (files if several else (files,))]  # type: ignore[union-attr]
     if not found:
         raise WiringError(f"{where}: files=[]; expected paths, or code")
+    paths = [path for _, path in found if path]
+    if twice := next((path for path in paths if paths.count(path) > 1), ""):
+        raise WiringError(f"{where}: {twice} is given twice")
     seen: set[tuple[Path, bool]] = set()
     of_files = ((text, Path(path).parent if path else _NOWHERE) for text, path in found)
     headers = [

@@ -35,8 +35,14 @@ def kept_file(words: Sequence[str], make: Callable[[Path], Made]) -> Path:
     entry = _entry(words)
     if (kept := _whole(entry)) is not None:
         return kept
-    with _alone(entry):
-        return _whole(entry) or _made(make, entry)
+    try:
+        with _alone(entry):
+            return _whole(entry) or _made(make, entry)
+    except OSError as error:
+        raise CompileFailed(
+            f"nothing can be written to the cache {entry.parent} ({error.strerror}): name another "
+            "cache folder in XDG_CACHE_HOME"
+        ) from error
 
 
 def files_read(words: Sequence[str]) -> list[str]:
@@ -81,14 +87,8 @@ def _made(make: Callable[[Path], Made], entry: Path) -> Path:
 def _alone(entry: Path) -> Iterator[None]:
     """One process at a time compiles it; where a folder has no locks, several do."""
     folder = entry.parent
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(folder / f".{entry.stem}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise CompileFailed(
-            f"nothing can be written to the cache {folder} ({error.strerror}): name another cache "
-            "folder in XDG_CACHE_HOME"
-        ) from error
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = os.open(folder / f".{entry.stem}.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         with suppress(OSError):
             fcntl.flock(lock, fcntl.LOCK_EX)

@@ -113,9 +113,21 @@ def address_in(library: Path, entry: str, name: str) -> int:
         raise CompileFailed(f"the library of {name} cannot be loaded: {why}") from None
     _libraries[str(library)] = loaded
     try:
-        return ctypes.cast(getattr(loaded, entry), ctypes.c_void_p).value or 0
+        address = ctypes.cast(getattr(loaded, entry), ctypes.c_void_p).value or 0
     except AttributeError:
         remedy = misses_c_abi(entry, library.read_bytes())
         raise CompileFailed(
             f"{name} has no function {entry} with the C ABI{'; ' if remedy else ''}{remedy}"
         ) from None
+    if not _is_code(address):
+        raise CompileFailed(f"{name}: {entry} is a variable, not a function")
+    return address
+
+
+def _is_code(address: int) -> bool:
+    for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
+        span, rights = line.split()[:2]
+        low, high = (int(end, 16) for end in span.split("-"))
+        if low <= address < high:
+            return "x" in rights
+    return False

@@ -34,6 +34,8 @@ _SAME = {"char": "int8", "long": "int64", "unsigned long": "uint64"}
 _READS = ("-I", "-isystem", "--include-path", "-include", "--pre-include")
 """Flags that have NVRTC read files of which nothing is known here."""
 _CHECK = "arguments of the kernel"
+_NAMED = "__nv_name_map:"
+"""What NVRTC calls the place where it looks for the kernel."""
 _POINTER = 100
 _NUMBERS = {dtype: number for number, dtype in enumerate(CUDA_TYPES, 1)}
 _KINDS = "\n".join(
@@ -148,6 +150,8 @@ def _log(nvrtc: Any, program: Any) -> str:
 
 def _complaint(log: str, code: SourceCode, kernel: str) -> str:
     said = first_error(log)
+    if said.startswith(_NAMED):
+        return f"{code.name}: {kernel} is no kernel: it lacks __global__"
     if not said.startswith(_CHECK):
         return said
     if found := re.search(r'static assertion failed with "(.*)"', said):

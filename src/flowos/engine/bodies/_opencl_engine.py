@@ -67,7 +67,8 @@ class OpenClEngine:
             try:
                 return self.cl.Program(self.context, code.content).build(options, cache_dir=kept)
             except self.cl.Error as error:
-                raise CompileFailed(first_error(str(error))) from None
+                said, _, _ = str(error).partition("\n(options: ")  # pyopencl adds them
+                raise CompileFailed(first_error(said)) from None
 
     def kernel(self, code: SourceCode, name: str) -> Any:
         """A new one. Raises CompileFailed if the source has no such kernel."""
@@ -114,10 +115,17 @@ def _chosen(cl: Any, named: str) -> Any:
 def _found(cl: Any) -> dict[str, Any]:
     found = dict(_devices(cl))
     if not found:
-        raise EngineMissing(
-            "there is no OpenCL device: install a platform, such as Debian's pocl-opencl-icd"
-        )
+        raise EngineMissing(f"there is no OpenCL device: {_remedy(cl)}")
     return found
+
+
+def _remedy(cl: Any) -> str:
+    """pocl has no device where it cannot keep what it compiles."""
+    folder = os.environ.get("POCL_CACHE_DIR", "~/.cache/pocl")
+    with suppress(cl.Error):
+        if any(platform.name == _POCL for platform in cl.get_platforms()):
+            return f"pocl has to write to {folder}; name another folder in POCL_CACHE_DIR"
+    return "install a platform, such as Debian's pocl-opencl-icd"
 
 
 def _devices(cl: Any) -> Iterator[tuple[str, Any]]:

@@ -125,8 +125,14 @@ def _new(engine: OpenClEngine, of: OpenClKernel) -> tuple[Any, Any]:
 
 
 def _check_group(engine: OpenClEngine, kernel: Any, group: Sequence[int]) -> None:
-    """Raises CompileFailed if the device has no groups that large."""
+    """Raises CompileFailed if the device has no such groups, or the kernel requires others."""
     cl, device = engine.cl, engine.device
+    required = kernel.get_work_group_info(cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE, device)
+    if any(required) and [*group, *(1,) * (len(required) - len(group))] != list(required):
+        raise CompileFailed(
+            f"group={tuple(group)}: the kernel requires groups of {tuple(required)} "
+            "(reqd_work_group_size)"
+        )
     if not group:
         return
     most = kernel.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, device)

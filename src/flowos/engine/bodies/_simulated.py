@@ -18,8 +18,9 @@ from flowos.drivers.hdl.verilator import (
     stopped_words,
     verilate,
 )
-from flowos.engine._ask import ask, which
+from flowos.engine._ask import which
 from flowos.engine.bodies._compile import (
+    answered,
     asked,
     compiled,
     compiler_words,
@@ -34,7 +35,6 @@ from flowos.model import EngineMissing, HdlDesign, HdlStream, NativePorts, Sourc
 __flowos_frames__ = True
 HDL_FILES = Path(__file__).with_name("hdl")
 _NO_END, _TOO_SHORT, _TOO_LONG = 1, 2, 3
-_SECONDS = 20.0
 _INSIDE = ("-fvisibility=hidden",)
 """Calls within a library are inlined."""
 DriverCode = Callable[[HdlDesign, str], str]
@@ -160,7 +160,7 @@ def _verilated(verilator: str, design: HdlDesign, made: Path) -> Path:
 
 
 def _root(verilator: str) -> str:
-    answer = ask([verilator, "--getenv", "VERILATOR_ROOT"], seconds=_SECONDS)
+    answer = answered([verilator, "--getenv", "VERILATOR_ROOT"], None)
     return answer.stdout.decode().strip()
 
 

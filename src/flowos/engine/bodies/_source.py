@@ -92,11 +92,11 @@ def read_source(where: str, source: object, language: Any = None) -> tuple[str, 
     """The code, and the path of its file; "" for code."""
     if isinstance(source, str) and is_source_text(source, language):
         return source.replace("\r\n", "\n").replace("\r", "\n"), ""  # as in files
-    if not isinstance(source, (str, os.PathLike)):
+    if not isinstance(source, (str, os.PathLike)) or source == "":
         raise WiringError(f"{where}: source={brief_repr(source)}; expected a path or code")
     path = Path(source).absolute()
     try:
-        return path.read_text(encoding="utf-8"), str(path)
+        return path.read_text(encoding="utf-8-sig"), str(path)
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "not UTF-8"
         raise WiringError(f"{where}: cannot read {path} ({why})") from error

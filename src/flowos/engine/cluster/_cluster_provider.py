@@ -10,7 +10,7 @@ from flowos.engine._node import Node
 from flowos.engine._provider import NEVER, CancelToken, Held, HoldEvent, OnHoldEvent, ignore
 from flowos.engine.cluster._cluster_node import ClusterNode
 from flowos.engine.cluster._held_job import HeldJob
-from flowos.engine.cluster._shared_folder import base_of, refuse_blind, shown
+from flowos.engine.cluster._shared_folder import base_while_held, refuse_blind, shown
 from flowos.engine.launch._session import LaunchSession
 from flowos.model import Ask, Lost, NodeInfo, Pool, SliceRefused, counted
 
@@ -137,16 +137,16 @@ class ClusterProvider:
     ) -> tuple[ClusterNode, ...]:
         """held: nodes of the same slice, of other jobs."""
         try:
-            base = base_of(self.pool)
-            with shown(base) as (proof, word):
-                names = tuple(node.name for node in held)
-                allocation = self._begun(ask, on_event, cancel, proof, names)
-            try:
-                refuse_blind(self.pool, base, word, allocation.nodes)
-                return self._nodes_of(allocation, base)
-            except BaseException:
-                allocation.free()
-                raise
+            with base_while_held(self.pool) as base:
+                with shown(base) as (proof, word):
+                    names = tuple(node.name for node in held)
+                    allocation = self._begun(ask, on_event, cancel, proof, names)
+                try:
+                    refuse_blind(self.pool, base, word, allocation.nodes)
+                    return self._nodes_of(allocation, base)
+                except BaseException:
+                    allocation.free()
+                    raise
         except SliceRefused as error:
             raise self._refused(str(error)) from None
 

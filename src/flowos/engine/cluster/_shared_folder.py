@@ -97,15 +97,23 @@ def _is_unchanged_since_boot(base: Path) -> bool:
     return is_ours and max(each.st_mtime for each in seen) < node_started()
 
 
+@contextmanager
+def base_while_held(pool: Pool) -> Iterator[Path]:
+    """`base_of`; where nothing is held in the end, it is not left there."""
+    base = base_of(pool)
+    try:
+        yield base
+    except BaseException:
+        remove_if_empty(base)
+        raise
+
+
 def check_shared_folder(pool: Pool) -> None:
     """Raises SliceRefused, as a slice of the pool does, if nothing can be written there."""
     try:
-        base = base_of(pool)
-        try:
-            with shown(base):
-                pass
-        finally:
-            remove_if_empty(base)
+        with base_while_held(pool) as base, shown(base):
+            pass
+        remove_if_empty(base)
     except SliceRefused as error:
         raise SliceRefused(f"pool {pool.name}: {error}") from None
 

@@ -54,6 +54,7 @@ class DeviceFile:
 
         Raises DeviceError, which names the owner, if another program holds it.
         """
+        owner = _this_program()  # ready: until it is written, others read that of the last one
         fd, until = self._opened(), time.monotonic() + _PATIENCE_SECONDS
         while not _try_lock(fd, fcntl.LOCK_EX):
             found = _read(fd)
@@ -65,7 +66,7 @@ class DeviceFile:
                 raise DeviceError(f"{self.device.name}: in use by {owner_words(found.owner)}")
             time.sleep(_LOOK_SECONDS)
         self._fd = fd
-        return self.write(replace(_read(fd), owner=_this_program()))
+        return self.write(replace(_read(fd), owner=owner))
 
     def write(self, record: DeviceRecord) -> DeviceRecord:
         """For the program that holds it, and its tasks."""

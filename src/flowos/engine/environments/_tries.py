@@ -51,14 +51,15 @@ def try_runtime(runtime: Runtime, facts: Facts, session: LaunchSession) -> Itera
 def _try_form(
     variants: Sequence[Runtime], able: Sequence[int], form: Form, name: str, session: LaunchSession
 ) -> Try:
-    """If none works, what the best of them said."""
+    """If none works, what the best of them said; of those that boot, TCG, which needs no KVM."""
     complaints = []
     for number in able:
         complaint = _enter(variants[number], form, session)
         if not complaint:
             return Try(runtime=name, form=form, way=number, works=True)
         complaints.append(complaint)
-    return Try(runtime=name, form=form, way=able[0], works=False, says=complaints[0])
+    said = complaints[-1 if name in BOOTING else 0]
+    return Try(runtime=name, form=form, way=able[0], works=False, says=said)
 
 
 def _enter(way: Runtime, form: Form, session: LaunchSession) -> str:

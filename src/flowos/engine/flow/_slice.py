@@ -170,7 +170,7 @@ class Slice(Freed):
         no copies
         state: chosen
         """
-        given = self.flow.bind(values, named)
+        given = self._checked(self.flow.bind(values, named))
         self._refuse_over()
         from flowos.engine.flow._planned_run import planned_run  # loads what others never need
 

@@ -329,8 +329,8 @@ int boot(char** words) {
   host.order.seconds = default_seconds;
   if (!read_order(&host.order, words)) {
     fputs(
-        "usage: flowos-init --boot [SECONDS | --copy FILE | --share SOURCE TARGET ro|rw]... -- "
-        "QEMU... -- INIT RUNDIR -- COMMAND...\n",
+        "usage: flowos-init --boot [SECONDS | --counter | --copy FILE | --share SOURCE TARGET "
+        "ro|rw]... -- QEMU... -- INIT RUNDIR -- COMMAND...\n",
         stderr);
     return OWN_FAILURE;
   }

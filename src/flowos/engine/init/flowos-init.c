@@ -28,7 +28,8 @@
  *   lifeline  a FIFO that the supervisor holds open for writing. When it is closed (or
  *             the supervisor is gone) the command gets TERM and, after the grace, KILL
  *   stdin     with `stdin_lifeline`: what the command reads as standard input; else nothing
- *   grace     seconds between the two, 2 if it is not there
+ *   grace     seconds between the two, 2 if it is not there; below 0, KILL comes after as many
+ *             without a TERM, to a command that sees for itself that the supervisor is gone
  *   group     the number of the process group that the terminal of a person listens to.
  *             The command and we join it, so that it is a job like any other: Ctrl-C, Ctrl-Z and a
  *             new window size reach it from the terminal itself. Where the runtime made a terminal
@@ -59,6 +60,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -168,7 +170,7 @@ static void stop_command(struct run* run) {
   /* a shell that has the terminal would fight for it with the one that has it now */
   if (run->job.group > 0 && getpgid(run->command) == run->command) grace = 0.0;
   run->stopped = true;
-  run->kill_at = now_seconds() + (grace > 0.0 ? grace : 0.0);
+  run->kill_at = now_seconds() + fabs(grace);
   if (grace > 0.0) {
     signal_command(run, SIGTERM);
     signal_command(run, SIGCONT); /* a stopped process takes TERM only when it goes on */

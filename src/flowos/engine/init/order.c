@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "counter.h"
 #include "pump.h"
 #include "run_folder.h"
 
@@ -17,6 +18,10 @@ enum { MAX_WORDS = 512, MAX_GROUPS = 256 };
 
 /* How many words it takes; 0 if it is none. */
 static int take_option(struct order* order, char** words) {
+  if (strcmp(words[0], "--counter") == 0) {
+    order->counter = true;
+    return 1;
+  }
   if (strcmp(words[0], "--copy") == 0) {
     if (words[1] == NULL || order->n_copies >= MAX_COPIES) return 0;
     order->copies[order->n_copies++] = words[1];
@@ -89,10 +94,19 @@ static char* shared_folder(const char* source) {
   return path;
 }
 
+/* Parameters of the kernel. Those of a person come last, and so have the last word. */
+static char* with_counter(char* parameters) {
+  long khz = counter_khz();
+  return khz > 0 ? text("tsc_early_khz=%ld %s", khz, parameters) : parameters;
+}
+
 char** words_for_qemu(const struct order* order, const int* ports) {
   static char* words[MAX_WORDS];
   int n = 0;
-  for (; order->qemu[n] != NULL && n < MAX_WORDS / 4; n++) words[n] = order->qemu[n];
+  for (bool append = false; order->qemu[n] != NULL && n < MAX_WORDS / 4; n++) {
+    words[n] = append && order->counter ? with_counter(order->qemu[n]) : order->qemu[n];
+    append = strcmp(order->qemu[n], "-append") == 0;
+  }
   words[n++] = "-pidfile"; /* names our folder too, by which it is known to be ours */
   words[n++] = text("%s/qemu.pid", run_folder_of(order));
   for (int port = CONTROL; port <= LAST_PORT; port++) {

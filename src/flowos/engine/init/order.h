@@ -13,6 +13,7 @@ struct share {
 
 struct order {
   double seconds; /* of silence */
+  bool counter;   /* the guest has the time stamp counter of this machine */
   const char* copies[MAX_COPIES];
   struct share shares[MAX_SHARES];
   int n_copies, n_shares;

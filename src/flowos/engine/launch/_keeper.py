@@ -22,6 +22,7 @@ FREE = "free"
 """The line by which a keeper ends."""
 
 _MAX_BYTES = 1 << 20
+_KEEPERS_SECONDS = 20.0
 
 
 class Lifeline:
@@ -86,3 +87,13 @@ def start_keeper(
         raise
     finally:
         os.close(reader)
+
+
+def leave_to_keepers(command: RunningProcess) -> None:
+    """Once this process is gone, their command goes on until they have ended what they hold.
+
+    Of TERM srun kills its keepers at once and then waits for those of lost nodes: both gone,
+    nothing would be left to end the job.
+    """
+    with contextlib.suppress(OSError):  # a full disk: it gets TERM
+        (command.folder / "grace").write_text(f"-{_KEEPERS_SECONDS}")

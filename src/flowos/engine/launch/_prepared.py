@@ -128,6 +128,7 @@ class LaunchKeywords(TypedDict, total=False):
 
     launcher: str
     mpirun: str
+    uses_mpi: bool
     oversubscribe: bool
     job: str
     captures: tuple[Capture, Capture] | None
@@ -145,6 +146,7 @@ def prepare(
     driver: the launcher, instead of its name and what goes with it.
     runtime: enters the launch's environment, as it works on this node.
     mpirun: path of the launcher's program, where there are several MPIs.
+    uses_mpi: False where ranks only ask for their number, which Slurm gives without an MPI.
     oversubscribe: allow more ranks than cpus, without binding.
     job: the allocation, of a launcher that starts its ranks as a step of one.
     captures: of stdout and stderr; else the middle of what is longer than MAX_OUTPUT_BYTES is left

@@ -38,7 +38,7 @@ from flowos.drivers.allocators.slurm_nodes import (
 )
 from flowos.drivers.allocators.slurm_power import comments_words, read_comment
 from flowos.engine._provider import NEVER, CancelToken
-from flowos.engine.launch._keeper import FREE, HELLO, start_keeper
+from flowos.engine.launch._keeper import FREE, HELLO, leave_to_keepers, start_keeper
 from flowos.engine.launch._prepared import own_variables
 from flowos.engine.launch._session import LaunchSession
 from flowos.engine.slurm._commands import (
@@ -48,6 +48,7 @@ from flowos.engine.slurm._commands import (
     answers,
     refuse_without_munge,
 )
+from flowos.engine.slurm._queued_job import QueuedJob
 from flowos.model import Argv, Ask, Exited, Killed, Pairs, Pool, SliceRefused
 
 _END_JOB = (
@@ -224,6 +225,7 @@ class Allocation:
         try:
             with cancel.wakes(self._heard.changed):
                 self._await_keepers(count, on_waiting, cancel, check)
+            leave_to_keepers(self._srun)
         except MungeGone:
             self._abandon()
             raise
@@ -241,6 +243,7 @@ class Allocation:
         check: Callable[[], object],
     ) -> None:
         reason, heard, check_at = "", self._heard, time.monotonic() + _ASK_AGAIN_SECONDS
+        job = QueuedJob(self._name)
         while len(heard.nodes) < count:
             why = self.ended()
             if len(heard.nodes) >= count:
@@ -250,18 +253,13 @@ class Allocation:
                 check, check_at = _nothing, math.inf
             if why is not None:
                 raise SliceRefused(self._comment() or why)
-            if heard.waits and (found := self._reason()) not in ("", reason):
+            if heard.waits and (found := job.reason()) not in ("", reason):
                 reason = found
                 on_waiting(reason)
             with heard.changed:
                 cancel.check()
                 if len(heard.nodes) < count:
                     heard.changed.wait(_ASK_AGAIN_SECONDS)
-
-    def _reason(self) -> str:
-        """Why it waits, in Slurm's word."""
-        jobs = answered(jobs_words(name=self._name), read_jobs)
-        return next((job.reason for job in jobs if job.phase == "waiting"), "")
 
     def _comment(self) -> str:
         """Why a node that Slurm powers up got no machine, which Slurm itself does not say."""

@@ -25,6 +25,7 @@ from flowos.drivers.allocators.slurm import (
     too_few,
 )
 from flowos.drivers.allocators.slurm_nodes import (
+    SlurmConfig,
     granted,
     job_nodes_words,
     limited,
@@ -154,19 +155,20 @@ def join(  # noqa: PLR0913 - the last three by keyword
     on_waiting: Callable[[str], None],
     job: EnclosingJob,
     *,
-    binds: bool,
+    config: SlurmConfig,
     proof: Path,
     cancel: CancelToken,
 ) -> JoinedAllocation:
     """Nodes of the job. Raises SliceRefused if they cannot be had.
 
-    binds: whether the cluster binds steps. Else as `allocate`.
+    config: of the cluster. Else as `allocate`.
     """
     has = job.now(replace(ask, seconds=None)).nodes
     names = job.take(has, _choice(ask, has), on_waiting, cancel)
     keeper = keeper_words(proof, SILENCE_SECONDS, "exit", "${SLURM_CPUS_ON_NODE:-0}")
     try:
-        joined = JoinedAllocation(session, join_words(job.id, names, keeper, binds), job, names)
+        words = join_words(job.id, names, keeper, binds=config.binds, overlaps=config.overlaps)
+        joined = JoinedAllocation(session, words, job, names)
     except BaseException:
         job.put_back(set(names))
         raise

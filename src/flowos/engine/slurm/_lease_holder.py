@@ -55,8 +55,7 @@ class LeaseHolder:
         self._lost: dict[str, str] = {}
         self._seconds = self._ask.lease_seconds or 0.0
         self._due = time.monotonic() + self._seconds
-        limits = [s for s in (self._ask.seconds, self._pool.max_seconds) if s is not None]
-        self._limit = min(limits) if limits else None
+        self._limit = self._pool.seconds_of(self._ask)
         self._end: float | None = None
 
     def hold(self) -> None:

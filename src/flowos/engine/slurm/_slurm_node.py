@@ -39,7 +39,8 @@ class SlurmNode(ClusterNode):
         self._types: tuple[str, ...] | None = None
 
     def prepare(self, launch: Launch, **options: Unpack[LaunchKeywords]) -> PreparedLaunch:
-        asked = options.get("launcher", "direct")
+        uses_mpi = options.get("uses_mpi", True)
+        asked = options.get("launcher", "direct") if uses_mpi else "direct"
         self.check_mpi(launch.env, asked, variables=launch.variables)
         in_image = launch.env.image is not None
         if launch.ranks > 1 and not in_image:
@@ -53,7 +54,9 @@ class SlurmNode(ClusterNode):
             oversubscribe=options.get("oversubscribe", False),
             shares=launch.ranks == 1,
             binds=self._config.binds,
+            overlaps=self._config.overlaps,
             in_image=in_image,
+            uses_mpi=uses_mpi,
             forwards_gpus=CUDA not in dict(launch.variables),
         )
         runtime = self._environments.entering(launch.env) if in_image else _BARE

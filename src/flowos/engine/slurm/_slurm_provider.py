@@ -144,7 +144,7 @@ class SlurmProvider(ClusterProvider):
         if ask.lease_seconds is not None:
             raise SliceRefused(f"lease_seconds: job {job.id} around this program has its own end")
         self._refuse_other_kernel(ask, job)
-        return join(*wanted, job, binds=config.result().binds, proof=proof, cancel=cancel)
+        return join(*wanted, job, config=config.result(), proof=proof, cancel=cancel)
 
     def _config(self) -> Later[SlurmConfig]:
         """Asked once, next to what else is waited for."""
@@ -181,7 +181,7 @@ class SlurmProvider(ClusterProvider):
         refuse_without_munge()
         partition = self._partition()
         nodes = answered(nodes_words(partition.name), read_nodes)
-        complaint = refusal(ask, partition)
+        complaint = refusal(self.pool, ask, partition)
         complaint = complaint or refusal_of_gres(self.pool, partition.name, nodes)
         complaint = complaint or too_few(self.pool, ask, nodes)
         complaint = complaint or self._unlike(ask, partition.name, nodes)

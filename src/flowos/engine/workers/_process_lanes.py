@@ -41,6 +41,7 @@ from flowos.model import (
     SliceFreed,
     TaskFailed,
     ValueRefused,
+    WorkerLost,
 )
 from flowos.plan import Schedule, Stage
 
@@ -230,7 +231,7 @@ class ProcessLane:
         try:
             running, channel = start_worker(state.start, lambda: self._stopped or state.closed)
         except LaunchFailed as error:
-            raise _not_hired(stages, error) from error
+            raise _not_hired(state.start, stages, error) from error
         worker = WorkerProcess(running, channel, state.start)
         with self._lock:
             self._worker = worker
@@ -244,7 +245,7 @@ class ProcessLane:
             raise self._lost(worker, stages, " while it loaded the functions") from None
         except LaunchFailed as error:
             self._drop()
-            raise _not_hired(stages, error) from error
+            raise _not_hired(state.start, stages, error) from error
         except BaseException:
             self._drop()
             raise
@@ -328,8 +329,14 @@ class ProcessLane:
         return program.in_rounds(error, stage, number, worker.round_of)
 
 
-def _not_hired(stages: Sequence[Stage], error: LaunchFailed) -> LaunchFailed:
-    return LaunchFailed(f"task {stages[0].steps[0].label!r}: {error}{remedy_of(error.__cause__)}")
+def _not_hired(start: Start, stages: Sequence[Stage], error: LaunchFailed) -> FlowosError:
+    said = f"task {stages[0].steps[0].label!r}: {error}{remedy_of(error.__cause__)}"
+    node = start.around.node
+    if why := node.why_unreachable():
+        gone = WorkerLost(said + why)
+        gone.node = node.name
+        return gone
+    return LaunchFailed(said)
 
 
 def _close(state: LanesState, lanes: Sequence[ProcessLane]) -> None:

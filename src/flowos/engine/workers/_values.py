@@ -59,13 +59,10 @@ def max_files() -> int:
 
 
 class TooLarge(Exception):  # noqa: N818 - reads as what it is
-    """A value that the other end cannot hold; in words."""
+    """A value that the other end cannot hold, or this one not twice; in words."""
 
-    def __init__(self, size: int, limit: Limit) -> None:
-        super().__init__(
-            f"its {size} bytes are more than {limit[1]} of {limit[0]} bytes; give parts of it, or "
-            "write it to a file and give that (fo.File)"
-        )
+    def __init__(self, why: str) -> None:
+        super().__init__(f"{why}; give parts of it, or write it to a file and give that (fo.File)")
 
 
 class Mapping(mmap.mmap):
@@ -204,6 +201,9 @@ class Parcel:
         mark = self.size, len(self._buffers)
         try:
             body, spans = self._pickle(value, pickle.dumps)
+        except MemoryError:
+            self._go_back(*mark)
+            raise TooLarge("there is no memory for a copy of it") from None
         except Exception:
             body, spans = b"__main__", []
         if b"__main__" in body:  # has the same name on both sides, and is not the same
@@ -212,7 +212,8 @@ class Parcel:
         size = len(body) + sum(end - start for start, end in spans)
         if size > self._limit[0]:
             self._go_back(*mark)
-            raise TooLarge(size, self._limit)
+            most, whose = self._limit
+            raise TooLarge(f"its {size} bytes are more than {whose} of {most} bytes")
         if len(body) >= self._large:
             return b"", (self._lay(memoryview(body)), *spans)
         return body, tuple(spans)

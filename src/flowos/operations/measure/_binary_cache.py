@@ -1,7 +1,7 @@
 """Programs of a run: compiled once, for the node or in an image, into a folder that all see."""
 
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from importlib.resources import as_file, files
 from pathlib import Path, PurePath
@@ -36,7 +36,7 @@ class BinaryCache:
         """Compile them now, so that no compiler runs later; errors are raised by `built`."""
         if self._bare.node.is_here:
             with suppress(FlowosError, OSError):
-                self._build_here(builds, on_progress)
+                self._build_here({build.key: build for build in builds}, on_progress)
             return
         several = list(builds)
         for number, build in enumerate(several, 1):
@@ -45,10 +45,19 @@ class BinaryCache:
             with suppress(FlowosError, OSError):
                 self.built(build)
 
-    def _build_here(self, builds: Iterable[Build], on_progress: OnProgress | None = None) -> None:
-        """Compile on the host, or take from the cache. Raises FlowosError if that fails."""
+    def _build_here(
+        self, builds: Mapping[str, Build], on_progress: OnProgress | None = None
+    ) -> None:
+        """Compile on the host, or take from the cache. Raises FlowosError if that fails.
+
+        builds: by their keys, which are others once someone edits a source meanwhile.
+        """
         processor = processor_lines()
-        new = {b.key: replace(b, processor=processor) for b in builds if b.key not in self._built}
+        new = {
+            key: replace(build, processor=processor)
+            for key, build in builds.items()
+            if key not in self._built
+        }
         flow = flow_of_builds(new.values())
         if flow is not None:
             on_stage = on_progress and _build_progress(len(new), on_progress)
@@ -61,8 +70,9 @@ class BinaryCache:
         """The binary. Raises FlowosError if it cannot be compiled, which is tried once."""
         if not self._bare.node.is_here:
             return self._compiled_in(self._bare, build)
-        self._try_once(build.key, lambda: self._build_here([build]))
-        return self._built[build.key]
+        key = build.key
+        self._try_once(key, lambda: self._build_here({key: build}))
+        return self._built[key]
 
     def built_in(self, place: PreparedEnvironment, build: Build) -> Path:
         """The binary as the environment's own compiler makes it. Raises as `built`."""

@@ -111,11 +111,12 @@ class PreparedEnvironment:
         return tuple({**kept, **dict(own)}.items())
 
     def prepared(self, words: Argv, program: Program) -> PreparedLaunch:
-        """The prepared launch of this command line."""
+        """The prepared launch of this command line. Ranks of our scripts use no MPI."""
         return self.node.prepare(
             self.launch(words, program),
             launcher=program.mpi_family or "direct",
             mpirun=program.mpirun,
+            uses_mpi=not program.script,
         )
 
     def run(self, words: Argv, program: Program) -> Outcome:
@@ -240,6 +241,7 @@ def _entered(
         kernel=boot.kernel.release if boot else "",
         parameters=kernel_line(boot.kernel, boot.accelerator) if boot else "",
         accelerator=boot.accelerator if boot else "",
+        memory_bytes=boot.memory_bytes if boot else 0,
     )
 
 

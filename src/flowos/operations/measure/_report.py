@@ -309,5 +309,6 @@ def _described(env: Entered) -> Iterator[str]:
         yield f"{env.label}: {image}, entered by {env.runtime} {env.version}".rstrip()
     if env.kernel:
         how = f"booted by {env.accelerator} with Linux {env.kernel}"
-        yield f"{env.label}: {how}, parameters: {env.parameters}"
+        memory = f", {env.memory_bytes >> 20}M of memory" * bool(env.memory_bytes)
+        yield f"{env.label}: {how}{memory}, parameters: {env.parameters}"
     yield from (f"{env.label}: {note}" for note in env.notes)

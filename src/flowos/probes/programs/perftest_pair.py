@@ -11,19 +11,21 @@ with 1 and a line if either fails.
 from __future__ import annotations
 
 import argparse
+import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from node_links import NodeLinks, NodeLinksError, linked
 
 LISTEN_SECONDS, END_SECONDS, FAILED_SECONDS, AGAIN_SECONDS = 60.0, 10.0, 1.0, 0.02
 LISTENING = "0A"
 """State of a socket in /proc/net/tcp."""
-SAID_LINES = 4
+SAID_LINES, SAID_BYTES = 4, 4096
 
 
 def free_port() -> int:
@@ -45,7 +47,7 @@ def is_listened_to(port: int) -> bool:
     return False
 
 
-def comes_up(server: subprocess.Popen[str], port: int) -> bool:
+def comes_up(server: subprocess.Popen[bytes], port: int) -> bool:
     until = time.monotonic() + LISTEN_SECONDS
     while time.monotonic() < until and server.poll() is None:
         if is_listened_to(port):
@@ -54,11 +56,9 @@ def comes_up(server: subprocess.Popen[str], port: int) -> bool:
     return False
 
 
-def serve(words: list[str]) -> subprocess.Popen[str]:
-    """Its table is the client's, too."""
-    return subprocess.Popen(
-        words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace"
-    )
+def serve(words: list[str], complaint: BinaryIO) -> subprocess.Popen[bytes]:
+    """Its table is the client's, too. complaint: a file, as a pipe fills up."""
+    return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=complaint)
 
 
 def client(words: list[str]) -> dict[str, Any]:
@@ -69,14 +69,19 @@ def client(words: list[str]) -> dict[str, Any]:
     return {"code": done.returncode, "stdout": done.stdout, "stderr": done.stderr}
 
 
-def last_words(server: subprocess.Popen[str], said: dict[str, Any] | None) -> str:
-    """The server's complaint. After its client it ends by itself, and else waits for one."""
+def end(server: subprocess.Popen[bytes], said: dict[str, Any] | None) -> None:
+    """After its client it ends by itself, and else waits for one."""
     try:
         well = said is not None and said["code"] == 0
-        return server.communicate(timeout=END_SECONDS if well else FAILED_SECONDS)[1]
+        server.wait(END_SECONDS if well else FAILED_SECONDS)
     except subprocess.TimeoutExpired:
         server.kill()
-        return server.communicate()[1]
+        server.wait()
+
+
+def last_words(complaint: BinaryIO) -> str:
+    complaint.seek(max(0, complaint.seek(0, os.SEEK_END) - SAID_BYTES))
+    return complaint.read().decode(errors="replace")
 
 
 def in_a_line(role: str, said: str) -> str:
@@ -88,17 +93,19 @@ def run(words: list[str], links: NodeLinks) -> None:
     """A server on the first node, a client on the last."""
     port = int(links.gathered(free_port())[0])
     words = [*words, "-p", str(port)]
-    server = serve(words) if links.number == 0 else None
-    try:
-        up = all(links.gathered(server is None or comes_up(server, port)))
-        is_last = links.number == links.count - 1
-        said = links.gathered(client([*words, links.first]) if is_last and up else None)[-1]
-    except (NodeLinksError, OSError):
+    with tempfile.TemporaryFile() as complaint:
+        server = serve(words, complaint) if links.number == 0 else None
+        try:
+            up = all(links.gathered(server is None or comes_up(server, port)))
+            is_last = links.number == links.count - 1
+            said = links.gathered(client([*words, links.first]) if is_last and up else None)[-1]
+        except (NodeLinksError, OSError):
+            if server is not None:
+                server.kill()
+            raise
         if server is not None:
-            server.kill()
-        raise
-    if server is not None:
-        show(said, last_words(server, said), Path(words[0]).name)
+            end(server, said)
+            show(said, last_words(complaint), Path(words[0]).name)
 
 
 def show(said: dict[str, Any] | None, complaint: str, name: str) -> None:

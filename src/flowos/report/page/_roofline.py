@@ -2,8 +2,7 @@
 
 from flowos.model import Roofline
 from flowos.report._panels import Panel
-from flowos.report._roofline import WIDER, limits_of
-from flowos.report._units import number
+from flowos.report._roofline import WIDER, limits_of, memory_text
 from flowos.report.page._curve import curve, fits_before, frame_of, values
 from flowos.report.page._marks import people, text
 from flowos.report.page._markup import Markup
@@ -19,7 +18,7 @@ def roofline_curve(roofline: Roofline, panel: Panel, name: str) -> Markup:
     high = max([*kernels, roofline.arithmetic[0].rate]) * WIDER
     frame = frame_of(panel, (left, right), (low, high))
     rate = roofline.memory.rate
-    words = people(f"memory {number(rate, 'byte/s')}")
+    words = people(memory_text(roofline))
     at = max(min(roofline.ridge(roof) for roof in roofline.arithmetic) / WIDER**2, left)
     x, y = frame.x.at(at), frame.y.at(at * rate)
     if fits_before(x - _ASIDE, words):  # above the slope, where nothing can be

@@ -105,6 +105,7 @@ nav a{display:inline-block;padding:3px 0;text-decoration:none}
 nav a:hover{text-decoration:underline}
 section{margin-top:52px}
 section>h2{border-top:3px solid var(--ink);padding-top:14px;margin-bottom:20px}
+section>:not(h2)+h3,.charts+div>h3{margin-top:22px}
 .two h3{margin-bottom:6px}
 .note{color:var(--muted);font-size:.95rem}
 .cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(250px,1fr));gap:16px;
@@ -196,7 +197,7 @@ font-size:.8rem;color:var(--muted);font-variant-numeric:tabular-nums;margin-top:
 #live:not(:empty){position:sticky;top:0;padding:8px 0;color:var(--warn);max-width:none}
 .cards+article,article+article{margin-top:30px}
 .list+.list,details+.list{margin-top:18px}
-article h3,.list tbody th,.list td:not(.n){overflow-wrap:anywhere}
+article h3,.list tbody th,.list td:not(.n,.whole){overflow-wrap:anywhere}
 .list th,.list td{white-space:normal;padding-left:0;padding-right:20px}
 .list tr>:last-child{padding-right:0}
 .list .n{white-space:nowrap}

@@ -1,5 +1,6 @@
 """The page of a slice's log: what ran when, where the time went, what failed."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
@@ -55,7 +56,7 @@ _HOW_TO_READ = (
 
 
 def _footer(name: str) -> Markup:
-    trace = tag("code", f"flowos show {name} --trace trace.json")
+    trace = tag("code", f"flowos show {shlex.quote(name)} --trace trace.json")
     more = tag("p", "For each single task: ", trace, ", to be opened in ui.perfetto.dev.")
     return tag("footer", tag("p", _HOW_TO_READ), more)
 

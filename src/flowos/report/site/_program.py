@@ -49,6 +49,8 @@ def program_html(
 def _when(process: Process) -> str | Markup:
     if process.state == "running":
         return since(process.started)
+    if process.state == "lost":
+        return f"from {clock(process.started)} UTC, last seen at {clock(process.ended)} UTC"
     took = lasted(process.started, process.ended)
     return f"from {clock(process.started)} to {clock(process.ended)} UTC, {took}"
 

@@ -43,15 +43,16 @@ def _row(process: Process) -> tuple[Cell, ...]:
         link(process),
         state(process.state),
         clock(process.started),
-        lasted(process.started, process.ended),
         *_used(process),
         process.host,
     )
 
 
 def _used(process: Process) -> tuple[str, ...]:
-    """What a program counted until its end; before that its record is behind."""
+    """How long it lasted, and what it counted until its end; before that its record is behind, and
+    of one that was killed the end is not known."""
     if process.state != "ended":
-        return "", "", ""
+        return "", "", "", ""
     runs = sum(use.runs for use in process.uses)
-    return str(runs), seconds_of(process.cpu_seconds), size(process.max_rss_bytes)
+    took = lasted(process.started, process.ended)
+    return took, str(runs), seconds_of(process.cpu_seconds), size(process.max_rss_bytes)

@@ -13,6 +13,8 @@ from flowos.report.page._markup import Markup, join, tag
 T = TypeVar("T")
 Cell = str | Markup
 _MAX_COMMAND = 160
+_MAX_WHOLE = 9
+"""Characters of a word: four columns of such words fit a telephone's window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +42,7 @@ def table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) 
         tag(
             "tr",
             tag("th", first, scope="row"),
-            *(tag("td", cell, class_=k) for cell, k in zip(rest, kinds[1:], strict=True)),
+            *(tag("td", c, class_=_of_cell(c, k)) for c, k in zip(rest, kinds[1:], strict=True)),
         )
         for first, *rest in rows
     )
@@ -51,6 +53,12 @@ def table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) 
 def _kind(column: str) -> str | None:
     words = [word for mark, word in ((">", "n"), ("*", "more")) if mark in column]
     return " ".join(words) or None
+
+
+def _of_cell(cell: Cell, kind: str | None) -> str | None:
+    """Long words are divided, lest the table be wider than its window; short ones are not."""
+    is_short = all(len(word) <= _MAX_WHOLE for word in cell.split())
+    return kind if kind or not is_short else "whole"
 
 
 def pager(listing: "ListPart[T]", at: str) -> Markup | None:

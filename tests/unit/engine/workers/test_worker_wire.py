@@ -279,6 +279,20 @@ def test_a_value_over_the_limit_leaves_the_parcel_as_it_was() -> None:
     assert kept
 
 
+def test_a_value_that_no_memory_is_left_to_copy_is_said_to_be_too_large() -> None:
+    parcel = Parcel()
+    with pytest.raises(TooLarge, match=r"^there is no memory for a copy of it; give parts of it, "):
+        parcel.add(Copied())
+    assert parcel.size == 0
+
+
+class Copied:
+    """Pickled as arrays of other classes are, by a copy of their bytes."""
+
+    def __reduce__(self) -> tuple[type, tuple[bytes]]:
+        return bytes, (bytes(1 << 47),)
+
+
 def open_files() -> set[str]:
     return {p.name for p in Path("/proc/self/fd").iterdir()}
 

@@ -20,6 +20,7 @@ namespace flowos::feed {
 namespace {
 
 constexpr std::size_t block_bytes = 512;
+constexpr std::size_t record_bytes = 20 * block_bytes;  // of GNU tar and Python, unless asked to
 // Holds a header, a member of a few numbers and the next header; small next to a round trip.
 constexpr std::size_t min_window = 8 << 10;
 constexpr std::size_t max_window = 1 << 20;
@@ -152,6 +153,7 @@ std::optional<TarReader::Header> TarReader::header() {
     if (!is_zero(view(bytes_ - rest, rest))) {
       damaged("zeros, but no end: there is more behind them");
     }
+    check_last();
     return std::nullopt;
   }
   check(block);
@@ -167,6 +169,16 @@ std::optional<TarReader::Header> TarReader::header() {
   head.size = *size;
   at_ += block_bytes;
   return head;
+}
+
+// At the zeros of its end, which fill a record: readers of tars stop there, whatever follows.
+void TarReader::check_last() {
+  for (std::uint64_t at = at_; at - at_ <= record_bytes && bytes_ - at >= block_bytes;
+       at += block_bytes) {
+    if (!is_summed(view(at, block_bytes))) continue;
+    refuse("has another archive behind its end, from byte " + std::to_string(at) +
+           " on, as of cat a.tar b.tar: give both by themselves, or write them as one");
+  }
 }
 
 void TarReader::check(std::string_view block) const {

@@ -45,6 +45,7 @@ class TarReader {
   std::optional<Header> header();
   void pass(std::uint64_t size);
   void check(std::string_view block) const;
+  void check_last();
   void check_whole(const Header& header) const;
   void take_extension(const Header& header, Said& said);
   void take_pax(std::string_view records, Said& said) const;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <mutex>
+#include <new>
 #include <span>
 #include <string>
 #include <utility>
@@ -136,18 +137,22 @@ void Feeder::Inside::from_source(Worker& self, const Slot& slot, Owned owned) {
 
 // The sample's place in its batch; SampleError where it does not fit there.
 std::byte* Feeder::Inside::place(const Slot& slot, std::size_t bytes) {
-  if (each == 0) {
-    sizes.note(bytes);
-  } else if (bytes != each) {
+  if (each != 0 && bytes != each) {
     throw about(
         slot, "has " + std::to_string(bytes) + " bytes, but a record has " + std::to_string(each));
   }
-  return slot.builder->place(slot.number, slot.sample, bytes);
+  std::byte* const into = slot.builder->place(slot.number, slot.sample, bytes);
+  if (each == 0) sizes.note(bytes);  // not of what there was no memory for
+  return into;
 }
 
 // Where the bytes are read to as they are: into the batch, or to where the decoder takes them from.
 std::byte* Feeder::Inside::buffer_for(Worker& self, const Slot& slot, std::size_t bytes) {
-  return decoder ? self.buffer(bytes) : place(slot, bytes);
+  try {
+    return decoder ? self.buffer(bytes) : place(slot, bytes);
+  } catch (const std::bad_alloc&) {
+    throw about(slot, "has " + std::to_string(bytes) + " bytes, for which there is no memory");
+  }
 }
 
 void Feeder::Inside::deliver(Worker& self, const Slot& slot, std::span<const std::byte> bytes) {

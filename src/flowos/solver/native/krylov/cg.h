@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -97,6 +98,22 @@ template <class Index>
 double residual_of_row(const Csr<Index>& matrix, std::int64_t row, double b, const double* x) {
   for (Index k = matrix.starts[row]; k < matrix.starts[row + 1]; ++k) {
     b -= matrix.values[k] * x[matrix.columns[k]];
+  }
+  return b;
+}
+
+// The same of a matrix in arrays that their owner may change meanwhile, where there were so many
+// entries. NaN: there is no such row now.
+template <class Index>
+double residual_of_lent_row(const Csr<Index>& matrix, Index entries, std::int64_t row, double b,
+                            const double* x) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  const Index start = matrix.starts[row], past = matrix.starts[row + 1];
+  if (start < 0 || past > entries) return kNone;
+  for (Index k = start; k < past; ++k) {
+    const auto column = static_cast<std::uint64_t>(matrix.columns[k]);
+    if (column >= static_cast<std::uint64_t>(matrix.rows)) return kNone;
+    b -= matrix.values[k] * x[column];
   }
   return b;
 }

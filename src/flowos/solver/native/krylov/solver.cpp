@@ -1,14 +1,10 @@
 #include "krylov/solver.h"
 
 #include <algorithm>
-#include <array>
-#include <atomic>
-#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,6 +18,7 @@
 #include "ic/pivots.h"
 #include "krylov/cg.h"
 #include "krylov/defaults.h"
+#include "krylov/vectors.h"
 #include "matrix/check.h"
 #include "matrix/error.h"
 #include "matrix/grid.h"
@@ -51,37 +48,6 @@ double sum_over(std::int64_t rows, int threads, const Work& work) {
   return sums_over<1>(0, rows, 1, threads, [&](Groups some, ExactSums<1>& sum) {
     for (std::int64_t row = some.first; row < some.past; ++row) sum[0].add(work(row));
   })[0];
-}
-
-// The greatest absolute value; not finite if one of them is not.
-double greatest_of(std::span<const double> values, int threads) {
-  constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
-  std::atomic<std::uint64_t> all = 0;  // bits of what is not negative are in the order of values
-  share_out(0, std::ssize(values), 1, threads, [&](Groups some) {
-    std::uint64_t greatest = 0;
-    for (std::int64_t i = some.first; i < some.past; ++i) {
-      greatest = std::max(greatest, std::bit_cast<std::uint64_t>(values[at(i)]) & ~kSign);
-    }
-    std::uint64_t seen = all;
-    while (greatest > seen && !all.compare_exchange_weak(seen, greatest)) {
-    }
-  });
-  return std::bit_cast<double>(all.load());
-}
-
-// Its greatest absolute value. Throws MatrixError if it is no vector of this matrix.
-double checked(std::span<const double> values, const char* name, std::int64_t rows, int threads) {
-  if (static_cast<std::int64_t>(values.size()) != rows) {
-    throw MatrixError(std::string(name) + " has " + std::to_string(values.size()) +
-                      " values, but the matrix has " + std::to_string(rows) + " rows");
-  }
-  const double greatest = greatest_of(values, threads);
-  if (std::isfinite(greatest)) return greatest;
-  const auto first =
-      std::ranges::find_if(values, [](double value) { return !std::isfinite(value); });
-  const char* bad = std::isnan(*first) ? "nan" : *first > 0 ? "inf" : "-inf";
-  throw MatrixError(std::string(name) + "[" + std::to_string(first - values.begin()) + "] is " +
-                    bad + ": expected finite numbers");
 }
 
 // The preconditioner of a matrix in T: one of two.
@@ -116,7 +82,10 @@ template <class Index, class Base>
 class Solving : public Base {
  public:
   Solving(const Csr<Index>& matrix, const Settings& settings)
-      : matrix_(matrix), settings_(settings), threads_(threads_of(settings.threads)) {
+      : matrix_(matrix),
+        entries_(matrix.starts[matrix.rows]),
+        settings_(settings),
+        threads_(threads_of(settings.threads)) {
     choose();
     if (settings.precision == Precision::fp64) {
       make(fp64_);
@@ -231,10 +200,12 @@ class Solving : public Base {
   // Both triangles are there, and each row is short: b - A x costs a pass over the matrix.
   double residual(std::span<const double> b, std::span<const double> x, double unit,
                   std::span<double> rest) {
-    return std::sqrt(sum_over(matrix_.rows, threads_, [&](std::int64_t row) {
-      rest[at(row)] = residual_of_row(matrix_, row, b[at(row)], x.data());
+    const double size = std::sqrt(sum_over(matrix_.rows, threads_, [&](std::int64_t row) {
+      rest[at(row)] = residual_of_lent_row(matrix_, entries_, row, b[at(row)], x.data());
       return squared(rest[at(row)] * unit);
     }));
+    if (std::isnan(size)) check_places(matrix_, entries_);
+    return size;
   }
 
   double size_of(std::span<const double> values, double unit) {
@@ -263,6 +234,7 @@ class Solving : public Base {
       fp32_->with(run(kReduction<float>));
       if (settings_.precision == Precision::fp32) return;
       if (info.reason != Reason::stagnated && info.reason != Reason::indefinite) return;
+      if (!fp64_ && !is_as_it_was()) return;
       if (!fp64_) make(fp64_);
       info.precision = Precision::fp64;
     }
@@ -282,11 +254,27 @@ class Solving : public Base {
     matrix_.repeats = facts_.repeats.data();
     if (settings_.nullspace == Nullspace::constant)
       check_takes_constants_to_zero(matrix_, threads_);
-    grid_ = takes_tiles(settings_) ? find_grid(matrix_, threads_) : std::nullopt;
+    grid_ = grid_of(matrix_);
     coarse_ =
         settings_.coarse == Coarse::aggregates ||
         (settings_.coarse == Coarse::automatic && coarse_pays(matrix_, grid_, facts_.dominance));
     this->setup.order_seconds = seconds_since(begun);
+  }
+
+  std::optional<Grid> grid_of(const Csr<Index>& matrix) const {
+    return takes_tiles(settings_) ? find_grid(matrix, threads_) : std::nullopt;
+  }
+
+  // Whether all that was chosen would be chosen now: A may have been changed in place.
+  bool is_as_it_was() const {
+    Csr<Index> now = matrix_;
+    now.repeats = nullptr;
+    try {
+      check_places(now, entries_);
+      return check(now, threads_) == facts_ && grid_of(now) == grid_;
+    } catch (const MatrixError&) {
+      return false;
+    }
   }
 
   template <class T>
@@ -351,6 +339,7 @@ class Solving : public Base {
   }
 
   Csr<Index> matrix_;
+  Index entries_;
   std::vector<double> values_;  // its own, where they are not those that came
   int exponent_ = 0;            // they are 2^exponent_ times as large
   Settings settings_;

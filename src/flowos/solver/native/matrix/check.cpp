@@ -1,5 +1,6 @@
 #include "matrix/check.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cmath>
@@ -113,6 +114,22 @@ Facts check(const Csr<Index>& matrix, int threads) {
 }
 
 template <class Index>
+void check_places(const Csr<Index>& matrix, Index entries) {
+  const auto is_inside = [&](std::int64_t row) {
+    const Index start = matrix.starts[row], past = matrix.starts[row + 1];
+    return start >= 0 && past <= entries &&
+           std::all_of(matrix.columns + start, matrix.columns + std::max(start, past),
+                       [&](std::int64_t column) { return column >= 0 && column < matrix.rows; });
+  };
+  for (std::int64_t row = 0; row < matrix.rows; ++row) {
+    if (is_inside(row)) continue;
+    throw MatrixError(row_named(row) +
+                      ": indptr or indices of A were overwritten after the set-up; make another "
+                      "Solver after each change of A");
+  }
+}
+
+template <class Index>
 void check_takes_constants_to_zero(const Csr<Index>& matrix, int threads) {
   First bad;
   for_runs(matrix.rows, kRun, threads, [&](std::int64_t first, std::int64_t end) {
@@ -136,6 +153,8 @@ void check_takes_constants_to_zero(const Csr<Index>& matrix, int threads) {
 
 template Facts check(const Csr<std::int32_t>&, int);
 template Facts check(const Csr<std::int64_t>&, int);
+template void check_places(const Csr<std::int32_t>&, std::int32_t);
+template void check_places(const Csr<std::int64_t>&, std::int64_t);
 template void check_takes_constants_to_zero(const Csr<std::int32_t>&, int);
 template void check_takes_constants_to_zero(const Csr<std::int64_t>&, int);
 

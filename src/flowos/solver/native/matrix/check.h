@@ -13,6 +13,11 @@ namespace flowos::solve {
 template <class Index>
 Facts check(const Csr<Index>& matrix, int threads);
 
+// MatrixError if a row has come to be outside of so many entries, or has a column that is not
+// there: the arrays are the caller's, and may have been changed since they were checked.
+template <class Index>
+void check_places(const Csr<Index>& matrix, Index entries);
+
 // MatrixError unless it takes constants to 0, but for rounding: names the first row that does not.
 template <class Index>
 void check_takes_constants_to_zero(const Csr<Index>& matrix, int threads);

@@ -9,6 +9,8 @@ namespace flowos::solve {
 struct Grid {
   std::array<std::int64_t, 3> cells = {1, 1, 1};  // z, y, x
   bool corners = false;  // they touch also those with which they share an edge or a corner
+
+  bool operator==(const Grid&) const = default;
 };
 
 using Cell = std::array<std::int64_t, 3>;  // z, y, x

@@ -15,6 +15,7 @@ struct Evenness {
 
   // The matrix has few distinct values, as of constant coefficients on a grid.
   bool is_even() const { return min_diagonal == max_diagonal && !values.empty(); }
+  bool operator==(const Evenness&) const = default;
 };
 
 // How far the diagonal outweighs the rest of its rows.
@@ -22,6 +23,8 @@ struct Dominance {
   double max_diagonal = 0;
   bool everywhere = true;  // in no row are the others together larger
   double share = 0;        // mean of (others / diagonal)
+
+  bool operator==(const Dominance&) const = default;
 };
 
 // Properties of a matrix that one pass over its entries finds.
@@ -35,6 +38,8 @@ struct Facts {
   Evenness evenness;
   Dominance dominance;
   std::vector<std::uint8_t> repeats;  // see Csr
+
+  bool operator==(const Facts&) const = default;
 };
 
 template <class Index>

@@ -1,0 +1,35 @@
+"""The job of nodes that are waited for, as Slurm says now."""
+
+from flowos.drivers.allocators.slurm import jobs_words, read_jobs
+from flowos.engine.slurm._commands import answered
+from flowos.model import SliceRefused
+
+_UNKNOWN_TIMES = 5
+"""A job that has just ended may be forgotten before its srun says so."""
+
+
+class QueuedJob:
+    """name: of the job. It is asked about once a second."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._unknown = 0
+
+    def reason(self) -> str:
+        """Why it waits, in Slurm's word, or why Slurm does not say; "" if it waits no more.
+
+        Of a controller that is gone srun waits until it is back. Raises SliceRefused if Slurm does
+        not know the job any more, as of one that was killed before it had kept it: srun would wait
+        for ever.
+        """
+        try:
+            jobs = answered(jobs_words(name=self._name), read_jobs)
+        except SliceRefused as error:
+            return str(error)
+        self._unknown = 0 if jobs else self._unknown + 1
+        if self._unknown == _UNKNOWN_TIMES:
+            raise SliceRefused(
+                "Slurm does not know the job any more that waited for nodes: its controller has "
+                "lost it; ask again"
+            )
+        return next((job.reason for job in jobs if job.phase == "waiting"), "")

@@ -1,0 +1,40 @@
+"""What is said of a job that waits for nodes while its controller is away, or has lost it."""
+
+from pathlib import Path
+
+import pytest
+
+from flowos.engine.slurm._queued_job import QueuedJob
+from flowos.model import SliceRefused
+
+
+@pytest.fixture
+def squeue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What is written into it is run instead of Slurm's."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.delenv("SLURM_CONF", raising=False)
+    program = tmp_path / "squeue"
+    program.touch(0o755)
+    return program
+
+
+def test_a_controller_that_is_away_is_why_it_is_not_known(squeue: Path) -> None:
+    job = QueuedJob("flowos-c-1")
+    squeue.write_text(
+        "#!/bin/sh\n"
+        "echo 'slurm_load_jobs error: Unable to contact slurm controller (connect failure)' >&2\n"
+        "exit 1\n"
+    )
+    for _ in range(9):
+        assert "Unable to contact slurm controller" in job.reason()
+    squeue.write_text("#!/bin/sh\necho '7|PENDING||INVALID|0:00|Resources'\n")
+    assert job.reason() == "Resources"
+
+
+def test_a_job_that_is_not_known_for_a_while_is_lost(squeue: Path) -> None:
+    job = QueuedJob("flowos-c-1")
+    squeue.write_text("#!/bin/sh\n")
+    for _ in range(4):
+        assert job.reason() == ""
+    with pytest.raises(SliceRefused, match="Slurm does not know the job any more"):
+        job.reason()
