@@ -38,3 +38,14 @@ def test_a_job_that_is_not_known_for_a_while_is_lost(squeue: Path) -> None:
         assert job.reason() == ""
     with pytest.raises(SliceRefused, match="Slurm does not know the job any more"):
         job.reason()
+
+
+def test_of_nodes_that_are_powered_up_slurm_gives_no_reason(squeue: Path) -> None:
+    job = QueuedJob("flowos-c-1")
+    for nodes, said in (
+        ("c[1-2]", "c1, c2: booting"),
+        ("c[1-12]", "c1, c2, c3, c4, c5, c6, c7, c8 and 4 more: booting"),
+        ("", ""),
+    ):
+        squeue.write_text(f"#!/bin/sh\necho '7|CONFIGURING|{nodes}|1:00|0:01|None'\n")
+        assert job.reason() == said

@@ -8,7 +8,6 @@ steps run next to the keepers.
 """
 
 import contextlib
-import math
 import secrets
 import shlex
 import threading
@@ -242,18 +241,19 @@ class Allocation:
         cancel: CancelToken,
         check: Callable[[], object],
     ) -> None:
-        reason, heard, check_at = "", self._heard, time.monotonic() + _ASK_AGAIN_SECONDS
+        reason, heard, slow_at = "", self._heard, time.monotonic() + _ASK_AGAIN_SECONDS
         job = QueuedJob(self._name)
         while len(heard.nodes) < count:
             why = self.ended()
             if len(heard.nodes) >= count:
                 return
-            if why is not None or heard.waits or time.monotonic() >= check_at:
+            slow = heard.waits or time.monotonic() >= slow_at
+            if why is not None or slow:
                 check()
-                check, check_at = _nothing, math.inf
+                check = _nothing
             if why is not None:
                 raise SliceRefused(self._comment() or why)
-            if heard.waits and (found := job.reason()) not in ("", reason):
+            if slow and (found := job.reason()) not in ("", reason):
                 reason = found
                 on_waiting(reason)
             with heard.changed:

@@ -1,9 +1,12 @@
 """The job of nodes that are waited for, as Slurm says now."""
 
+from flowos.drivers._allocators import Job
 from flowos.drivers.allocators.slurm import jobs_words, read_jobs
 from flowos.engine.slurm._commands import answered
 from flowos.model import SliceRefused
 
+_NAMES = 8
+"""Of nodes that are named."""
 _UNKNOWN_TIMES = 5
 """A job that has just ended may be forgotten before its srun says so."""
 
@@ -16,7 +19,8 @@ class QueuedJob:
         self._unknown = 0
 
     def reason(self) -> str:
-        """Why it waits, in Slurm's word, or why Slurm does not say; "" if it waits no more.
+        """Why it waits, in Slurm's word, or that nodes boot, or why Slurm does not say; "" if it
+        waits no more.
 
         Of a controller that is gone srun waits until it is back. Raises SliceRefused if Slurm does
         not know the job any more, as of one that was killed before it had kept it: srun would wait
@@ -32,4 +36,12 @@ class QueuedJob:
                 "Slurm does not know the job any more that waited for nodes: its controller has "
                 "lost it; ask again"
             )
-        return next((job.reason for job in jobs if job.phase == "waiting"), "")
+        return next((_reason(job) for job in jobs if job.phase == "waiting"), "")
+
+
+def _reason(job: Job) -> str:
+    """Of nodes that Slurm powers up it gives none."""
+    if job.reason or job.state != "CONFIGURING" or not job.nodes:
+        return job.reason
+    more = len(job.nodes) - _NAMES
+    return f"{', '.join(job.nodes[:_NAMES])}{f' and {more} more' * (more > 0)}: booting"
