@@ -179,7 +179,7 @@ class Tools:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.library = folder, folder / "libversion.so"
-        self._before: object = None
+        self._before: dict[str, Any] | None = None
         self.version("fio-1.0")
         count = f'FILE *f = fopen("{folder}/fio-calls", "a"); fputs("x", f); fclose(f);'
         body = f"const char *version(void);\nint main(void) {{ {count} puts(version()); }}"
@@ -210,10 +210,15 @@ class Tools:
             check=True,
         )
         answer = json.loads(done.stdout)
-        kept = answer["kept"]
+        before, kept = self._kept, answer["kept"]
         self._before = self._before if kept is None else kept
         mine = {e["name"]: e for e in answer["tools"] if str(self.folder) in e["path"]}
-        return mine, kept is not None
+        return mine, self._kept != before
+
+    @property
+    def _kept(self) -> dict[str, Any]:
+        """Of these tools: others of the machine may be installed at any time."""
+        return {key: each for key, each in (self._before or {}).items() if str(self.folder) in key}
 
     def calls(self, name: str) -> int:
         return len((self.folder / f"{name}-calls").read_text())
