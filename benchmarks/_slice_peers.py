@@ -173,13 +173,15 @@ def on_node(ray: Any) -> list[Any]:
 
 @contextmanager
 def ray_tasks() -> Iterator[Cases]:
+    """The array is read on both nodes at once, as by FlowOS in Ray."""
     with ray_cluster() as ray:
         increments, makes, touches = map(ray.remote, (increment, produce, touch))
         first, second = on_node(ray)
 
         def array() -> list[float]:
             made = makes.options(scheduling_strategy=first).remote(ARRAY_BYTES // 8)
-            return [ray.get(touches.options(scheduling_strategy=second).remote(made))]
+            read = [touches.options(scheduling_strategy=s).remote(made) for s in (first, second)]
+            return list(ray.get(read)[:1])
 
         yield {
             "hop": lambda: [ray.get(increments.remote(i)) for i in range(HOPS)],

@@ -8,10 +8,10 @@ their own on this machine. Each way holds two of them by itself, in a process of
 every round. Cases:
 start: from nothing to the first result, the allocation too; hop: one task in flight; wide: 1,500
 independent tasks; array: 100 MB made in one task and read in another one, on another node where the
-way can say so (of flowos ray on both nodes at once); command: `true` as a task, for srun a bare
-step; hold: the two other nodes held and freed, for srun a bare `srun true` on them; PSS: of all
-processes that are started, without the program itself. mpi4py's program runs on a node: its start
-lacks srun's, and its PSS is not known. Results must be equal: their checksums are compared.
+way can say so (of flowos ray and ray tasks on both at once); command: `true` as a task, for srun a
+bare step; hold: the two other nodes held and freed, for srun a bare `srun true` on them; PSS: of
+all processes that are started, without the program itself. mpi4py's program runs on a node: its
+start lacks srun's, and its PSS is not known. Results must be equal: their checksums are compared.
 Of ours also moments, once in every round. first: from the hold of two nodes to the first result;
 worker killed: until its run ends with WorkerLost; node gone: until the result of its item, computed
 on the other one; powered up: from nothing to the first result of a node without power, whose boot
