@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 from _by_turns import Way, by_turns, repeated
+from _either_turns import forced_and_chosen
 from _empty_tasks import empty_tasks
 from _engine_targets import judged
 from _numbers import whole_number
@@ -267,25 +268,6 @@ def choices(rounds: int) -> dict[str, Any]:
         str(floats): forced_and_chosen(flow, floats, rounds)
         for floats in (1_000, 10_000, 100_000, 1_000_000, 16_000_000)
     }
-
-
-def forced_and_chosen(flow: Any, floats: int, rounds: int) -> dict[str, Any]:
-    values, names = (np.ones(floats, np.float32),) * 2, ("python", "cpu", "opencl")
-    opened = {name: fo.slice(flow, engines=(name,), workers="inline") for name in names}
-    opened["chosen"] = fo.slice(flow, workers="inline")
-    try:
-        for _ in range(40):
-            opened["chosen"].run(*values)
-        many = max(1, 2_000_000 // floats)
-        ways = {name: repeated(lambda s=s: s.run(*values), many) for name, s in opened.items()}  # type: ignore[misc]
-        took = by_turns(ways, rounds, 1.0 / many)
-        plan = [task.engine for task in opened["chosen"].plan(*values).tasks]
-    finally:
-        for each in opened.values():
-            each.free()
-    best = min(took[name]["median"] for name in names)
-    medians = {name: way["median"] for name, way in took.items()}
-    return {**medians, "engines": plan, "of_best": medians["chosen"] / best}
 
 
 def first_use(rounds: int, fun: Any, arguments: tuple[Any, ...]) -> dict[str, Any]:
