@@ -46,7 +46,7 @@ def test_a_missing_compiler_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_compiler_may_be_named_by_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CXX", str(shutil.which("c++")))
+    monkeypatch.setenv("CXX", str(shutil.which("g++")))
     assert run(fo.cxx(TWICE, "twice", **ONE)) == 20
 
 
