@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,8 @@ from tests.cluster.on_nodes import (  # noqa: F401 - tests that are collected he
     test_what_others_do_on_a_node_is_seen,
 )
 from tests.cluster.tasks import in_job_of_grid
-from tests.cluster.test_slurm_gangs import MPIS, NO_SHARED_MEMORY, gang, lines, programs_in
+from tests.cluster.test_slurm_gangs import MPIS, gang, lines, programs_in
+from tests.cluster.test_srun_launcher import NO_SHARED_MEMORY
 from tests.contract.test_providers import (  # noqa: F401 - `held` is a fixture
     DOUBLE,
     Heard,
@@ -39,6 +41,9 @@ from tests.contract.test_providers import (  # noqa: F401 - `held` is a fixture
     promises,
 )
 from tests.waiting import PATIENCE_SECONDS, comes
+
+TRIES = {"mpich": {"limit_seconds": 30.0, "retries": 4}}
+"""Between nodes Debian's hangs at the end of one of ten runs: docs/slurm.md."""
 
 globals().update(
     promises(
@@ -153,7 +158,8 @@ def test_ranks_are_one_world_on_one_node_and_on_several(
 
         def ranks(nodes: int, *words: str) -> fo.Flow:
             needs = fo.Needs(ranks=2, nodes=nodes)
-            run = fo.command([hello, *words], stdout="s", needs=needs, variables=NO_SHARED_MEMORY)
+            given: Any = {"needs": needs, "variables": NO_SHARED_MEMORY, **TRIES.get(mpi, {})}
+            run = fo.command([hello, *words], stdout="s", **given)
             return fo.flow_output(fo.gang(run, mpi=mpi, mpirun=mpirun)())
 
         assert {*lines(s.run(ranks(2)))} == {

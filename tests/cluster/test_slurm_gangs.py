@@ -15,15 +15,13 @@ from flowos.model import Ask, Pool
 from tests.waiting import comes
 
 from .box import Box
-from .test_srun_launcher import HELLO
+from .test_srun_launcher import HELLO, NO_SHARED_MEMORY
 
 _pools = iter(range(1_000_000))
 NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 MPIS = tuple(NAMES)
 CORES = len(os.sched_getaffinity(0))
 """Of each node: both are this machine."""
-NO_SHARED_MEMORY = {"OMPI_MCA_btl": "self,tcp"}
-"""Open MPI's ranks of n1 would take what n2's keep in /dev/shm for that of their own node."""
 
 
 @pytest.fixture(scope="module")

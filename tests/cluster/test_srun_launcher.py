@@ -33,6 +33,9 @@ int main(int argc, char** argv) {
 }
 """
 
+NO_SHARED_MEMORY = {"OMPI_MCA_btl": "self,tcp"}
+"""Open MPI's ranks of n1 would take what n2's keep in /dev/shm for that of their own node."""
+
 
 @pytest.fixture
 def job(box: Box, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
@@ -63,8 +66,10 @@ def hello(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def launch(*argv: object, ranks: int = 2, limit_seconds: float = 60.0) -> Launch:
     words = tuple(map(str, argv))
-    path = (("PATH", os.environ["PATH"]),)
-    return Launch(argv=words, ranks=ranks, limit_seconds=limit_seconds, variables=path)
+    variables = {"PATH": os.environ["PATH"], **NO_SHARED_MEMORY}
+    return Launch(
+        argv=words, ranks=ranks, limit_seconds=limit_seconds, variables=tuple(variables.items())
+    )
 
 
 @pytest.mark.parametrize("mpi", ["openmpi", "mpich"])

@@ -215,15 +215,18 @@ class Allocation:
         on_waiting: Callable[[str], None],
         cancel: CancelToken,
         check: Callable[[], object] = _nothing,
+        says_boots: bool = True,
     ) -> None:
         """Until there are so many. Raises SliceRefused if there will not be.
 
         check: raises why there cannot be; called once, if they are not there at once. Its
         exception, one of `on_waiting`, or an interrupt leaves nothing held and nothing waiting.
+        says_boots: nodes that boot are a reason to wait.
         """
+        job = QueuedJob(self._name, says_boots=says_boots)
         try:
             with cancel.wakes(self._heard.changed):
-                self._await_keepers(count, on_waiting, cancel, check)
+                self._await_keepers(count, on_waiting, cancel, check, job)
             leave_to_keepers(self._srun)
         except MungeGone:
             self._abandon()
@@ -240,9 +243,9 @@ class Allocation:
         on_waiting: Callable[[str], None],
         cancel: CancelToken,
         check: Callable[[], object],
+        job: QueuedJob,
     ) -> None:
         reason, heard, slow_at = "", self._heard, time.monotonic() + _ASK_AGAIN_SECONDS
-        job = QueuedJob(self._name)
         while len(heard.nodes) < count:
             why = self.ended()
             if len(heard.nodes) >= count:
@@ -371,7 +374,7 @@ def allocate(  # noqa: PLR0913 - the last four by keyword
     all_have = bool(ask.memory_bytes) and _all_have(ask.memory_bytes, pool.partition)
     words = hold_words(pool, ask, name, keeper, has_tree=has_tree, have_memory=all_have)
     allocation = Allocation(session, words, silence_seconds, name)
-    allocation.await_keepers(ask.nodes, on_waiting, cancel, check)
+    allocation.await_keepers(ask.nodes, on_waiting, cancel, check, says_boots=not ask.kernel)
     return allocation
 
 

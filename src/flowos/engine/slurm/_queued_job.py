@@ -12,10 +12,10 @@ _UNKNOWN_TIMES = 5
 
 
 class QueuedJob:
-    """name: of the job. It is asked about once a second."""
+    """name: of the job. It is asked about once a second. says_boots: see `reason`."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, *, says_boots: bool = True) -> None:
+        self._name, self._says_boots = name, says_boots
         self._unknown = 0
 
     def reason(self) -> str:
@@ -36,12 +36,15 @@ class QueuedJob:
                 "Slurm does not know the job any more that waited for nodes: its controller has "
                 "lost it; ask again"
             )
-        return next((_reason(job) for job in jobs if job.phase == "waiting"), "")
+        waiting = next((job for job in jobs if job.phase == "waiting"), None)
+        if waiting is None:
+            return ""
+        return waiting.reason or (_booting(waiting) if self._says_boots else "")
 
 
-def _reason(job: Job) -> str:
-    """Of nodes that Slurm powers up it gives none."""
-    if job.reason or job.state != "CONFIGURING" or not job.nodes:
-        return job.reason
+def _booting(job: Job) -> str:
+    """Nodes that Slurm powers up: of them it gives no reason."""
+    if job.state != "CONFIGURING" or not job.nodes:
+        return ""
     more = len(job.nodes) - _NAMES
     return f"{', '.join(job.nodes[:_NAMES])}{f' and {more} more' * (more > 0)}: booting"
