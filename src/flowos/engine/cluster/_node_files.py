@@ -212,16 +212,12 @@ class NodeFiles:
             lane = self._lanes.lanes[0]
         try:
             ((answer,),) = lane.run([stage], [words])
-        except WorkerLost as error:
-            error.node = self._node.name
-            raise
-        except LaunchFailed as error:
+        except (WorkerLost, LaunchFailed) as error:
             about = words[0].partition("\0")[0] if words else "its processor"
-            why = self._node.why_unreachable()
-            words_of_it = f"node {self._node.name} cannot be asked about {about}: {error}{why}"
-            if not why:
-                raise TaskFailed(words_of_it) from error
-            lost = WorkerLost(words_of_it)
+            said = f"node {self._node.name} cannot be asked about {about}: {error}"
+            if isinstance(error, LaunchFailed):
+                raise TaskFailed(said) from error
+            lost = WorkerLost(said)
             lost.node = self._node.name
             raise lost from error
         return str(answer)
