@@ -6,10 +6,10 @@ Nothing is noted while flows run. What a thread runs is read from its stack.
 import sys
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from types import FrameType
-from typing import Protocol
+from typing import Any, Protocol
 
 from flowos.engine.flow._executor import Executor
 from flowos.engine.flow._runs import FlowRun
@@ -74,9 +74,15 @@ def _running() -> dict[int, tuple[Executor, list[Stage]]]:
             frame = frame.f_back
         if frame is not None:
             words = frame.f_locals
-            stages = words["batch"][1] if "batch" in words else [words["stage"]]
-            found[thread] = (words["self"], list(stages))
+            found[thread] = (words["self"], _stages_of(words))
     return found
+
+
+def _stages_of(words: Mapping[str, Any]) -> list[Stage]:
+    """What runs in a frame, by its arguments: its other names may not have a value yet."""
+    if "batch" in words:
+        return list(words["batch"][1])
+    return [words["only"].stage] if "only" in words else words["stages"][-1:]
 
 
 def _states(

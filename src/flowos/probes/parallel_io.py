@@ -114,6 +114,7 @@ class ParallelIo(Probe):
                     ("clients", str(clients)),
                     ("files", files),
                     ("direct", direct_io(facts)),
+                    *((("nodes", str(request.nodes)),) if request.nodes > 1 else ()),
                 ),
                 details=(
                     *compiler,

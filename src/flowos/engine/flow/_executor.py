@@ -308,7 +308,7 @@ class Executor(Completion):
             if held is not None:  # else it was lent to a run that the task made
                 self._node.idle.append(held)
             self._free.append(place)
-            if self._ready:
+            if self._ready or self._begun:
                 self.help()
             if self._node.line:
                 self._node.wake_askers(self)
@@ -356,7 +356,7 @@ class Executor(Completion):
             stage = stages[-1]
             values = self._inputs[stage.number](run.slots)
             results += place.python.run((stage,), (values,))
-            if (now := time.monotonic()) > until:
+            if (now := time.monotonic()) > until or place.held is None:  # a run in it has the core
                 break
             try:
                 stages.append(worker.next.popleft())
@@ -395,6 +395,6 @@ class Executor(Completion):
         except BaseException as error:
             if calling and not isinstance(error, Exception):
                 raise  # a signal's: what a task raises is TaskFailed by now
-            failed = not_run(stages[0].label, error)
+            failed = not_run(stages[-1 if self._max_batch == 1 else 0].label, error)
             failed.__cause__ = error
             return failed

@@ -98,9 +98,9 @@ class Roster:
     def wake(self) -> None:
         """There is more of the node: whoever sleeps looks whether it is enough."""
         with self._lock:
-            if (self._ready or self._begun) and not self._parked:
+            if self._is_work() and not self._parked:
                 self._call_help()
-            while (self._ready or self._begun) and self._parked:
+            while self._is_work() and self._parked:
                 self._parked.pop().gate.release()
 
     def is_helper(self) -> bool:
@@ -141,21 +141,21 @@ class Roster:
 
     def _next(self, worker: SlotThread) -> Batch | None:
         """What the worker runs now, or None: then it is parked. Under the lock."""
-        if worker.place is None and (self._ready or self._begun):
+        if worker.place is None and self._is_work():
             worker.place = self._free.pop() if self._free else self._own_place(worker)
         if worker.place is not None:
             batch = self._take(worker, worker.place)
-            if batch is None and self._ready and lend(worker):
+            if batch is None and self._is_work() and lend(worker):
                 batch = self._take(worker, worker.place)
             if batch is not None:
                 worker.place.run = batch[0]
                 worker.place.by = worker.thread
                 worker.place.stop_flag.on = False
-                if (self._ready or self._begun) and self._free:
+                if self._free and self._is_work():
                     self._call_help(worker)
                 return batch
             self._put_back(worker)
-        elif self._ready:  # the thread may need no more than what its place holds
+        elif self._is_work():  # the thread may need no more than what its place holds
             lend(worker)
         self._parked.append(worker)
         return None
@@ -164,7 +164,7 @@ class Roster:
         """Leave it where nothing is ready, or all places are of tasks that wait: a claim that no
         thread would take keeps others waiting. Whether one is left. Under the lock."""
         waiting = {worker.thread for worker in self._parked}
-        if self._ready and (self._free or any(place.by in waiting for place in self.places)):
+        if self._is_work() and (self._free or any(place.by in waiting for place in self.places)):
             return False
         return self._share.withdraw(self)
 
@@ -215,11 +215,17 @@ class Roster:
         for run, stages in self._begun:
             if run.done or worker.only not in (None, run):
                 continue
-            if not self._holds_core(place):
-                return None
             with suppress(IndexError):  # begun meanwhile
-                return run, [stages.pop()]
+                stage = stages.pop()
+                if self._holds_core(place):
+                    return run, [stage]
+                stages.append(stage)
+                return None
         return None
+
+    def _is_work(self) -> bool:
+        """Whether a stage could be begun. Under the lock."""
+        return bool(self._ready) or any(stages for _, stages in self._begun)
 
     def _take_fitting(self, worker: SlotThread, place: ExecutionSlot) -> Batch | None:
         tried: list[Needs] = []
@@ -241,7 +247,7 @@ class Roster:
     def _end_batch_of(self, worker: SlotThread) -> None:
         """What it has not begun is ready as before. Under the lock."""
         for run, stages in self._begun:
-            if stages is worker.next:
+            if stages is worker.next and not run.done:
                 self._ready.extendleft((run, stage) for stage in reversed(stages))
         worker.next.clear()
         self._begun = [each for each in self._begun if each[1] is not worker.next]
@@ -287,7 +293,7 @@ class Roster:
 
     def _call_help(self, caller: SlotThread | None = None) -> None:
         """Wake one helper, which will wake the next; none where there is no use. Under the lock."""
-        if not (self._free and (self._ready or self._begun)):
+        if not (self._free and self._is_work()):
             return
         if self._plain and not (self._has_core() or (caller and lend(caller) and self._has_core())):
             return

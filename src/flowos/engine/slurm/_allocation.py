@@ -256,7 +256,7 @@ class Allocation:
                 check = _nothing
             if why is not None:
                 raise SliceRefused(self._comment() or why)
-            if slow and (found := job.reason()) not in ("", reason):
+            if slow and (found := job.reason(queued=heard.waits)) not in ("", reason):
                 reason = found
                 on_waiting(reason)
             with heard.changed:
