@@ -46,7 +46,7 @@ def pytest_configure() -> None:
 
 OF_THE_MACHINE = re.compile(
     r"\b(cores?|cpus?|GPU|x86-64|huge pages|cgroups?|groups|namespaces|root|right to mount"
-    r"|too small|no disk|file system|Python 3|not in Debian 12)\b"
+    r"|too small|no disk|no number again|Python 3|not in Debian 12)\b"
 )
 """In every reason that no set-up could mend."""
 

@@ -360,7 +360,7 @@ def _cores_of_each(pool: "Pool", given: int | None, flow: Flow | None, choice: i
 
     if kind_of_pool(pool.kind).here:
         return None
-    most = max(given or pool.cores or 1, cores_needed(flow, choice) if flow else 1)
+    most = max(given or 1, pool.cores or 1, cores_needed(flow, choice) if flow else 1)
     return most if most > 1 else None
 
 

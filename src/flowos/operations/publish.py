@@ -43,7 +43,7 @@ def publish(value: object, path: str | PathLike[str]) -> bool:
     value: a file or folder (a `Path`) is copied with its permissions; a text and bytes are written
     as they are; a NumPy array or a number to NAME.npy; to NAME.json any of text, numbers, lists,
     dictionaries, arrays, and of dataclasses and named tuples by their fields and enums by their
-    names, where null is a number that is infinite or none.
+    names, unless they are numbers or texts, where null is a number that is infinite or none.
     Folders are made where they lack. The file gets its name once it is complete, so that a reader
     never sees half of it. Raises ValueRefused for a value that cannot be written to a file of this
     name, StoreError if there is no way to write there.

@@ -62,8 +62,13 @@ def test_a_module_is_had_without_its_signature(content: bytes, without: bytes) -
 
 def test_a_kernel_that_wants_signatures_says_so_in_its_configuration() -> None:
     assert not read_kernel_package(io.BytesIO(deb(parts()))).wants_signed
-    for value, wants in (("# CONFIG_MODULE_SIG_FORCE is not set", False), ("y", True)):
-        line = value if value[0] == "#" else f"CONFIG_MODULE_SIG_FORCE={value}"
+    for line, wants in (
+        ("# CONFIG_MODULE_SIG_FORCE is not set", False),
+        ("CONFIG_LOCK_DOWN_KERNEL_FORCE_NONE=y", False),
+        ("CONFIG_MODULE_SIG_FORCE=y", True),
+        ("CONFIG_LOCK_DOWN_KERNEL_FORCE_INTEGRITY=y", True),
+        ("CONFIG_LOCK_DOWN_KERNEL_FORCE_CONFIDENTIALITY=y", True),
+    ):
         config = {"./boot/config-6.1-x": f"CONFIG_MODULE_SIG=y\n{line}\nA=b\n".encode()}
         assert read_kernel_package(io.BytesIO(deb(parts() | config))).wants_signed == wants
 

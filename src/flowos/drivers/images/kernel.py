@@ -39,7 +39,10 @@ MAX_CPIO_BYTES = (1 << 32) - 1
 
 _SIGNED, _SIGNATURE_HEAD_BYTES = b"~Module signature appended~\n", 12
 """What ends a signed module, and struct module_signature, before it."""
-_FORCED = b"\nCONFIG_MODULE_SIG_FORCE=y\n"
+_FORCED = re.compile(
+    rb"^CONFIG_(MODULE_SIG_FORCE|LOCK_DOWN_KERNEL_FORCE_(INTEGRITY|CONFIDENTIALITY))=y$",
+    re.MULTILINE,
+)
 
 _AR, _AR_HEADER_BYTES = b"!<arch>\n", 60
 _BLOCK_BYTES = 1 << 16
@@ -96,7 +99,7 @@ def _unpacked_kernel(
         image=unpacked_image(image),
         modules=tuple((name, found[name]) for name in guests),
         node_modules=tuple((name, found[name]) for name in nodes),
-        wants_signed=_FORCED in boot.get(f"boot/config-{release}", b""),
+        wants_signed=bool(_FORCED.search(boot.get(f"boot/config-{release}", b""))),
     )
 
 

@@ -95,5 +95,7 @@ def leave_to_keepers(command: RunningProcess) -> None:
     Of TERM srun kills its keepers at once and then waits for those of lost nodes: both gone,
     nothing would be left to end the job.
     """
+    new = command.folder / "grace.new"
     with contextlib.suppress(OSError):  # a full disk: it gets TERM
-        (command.folder / "grace").write_text(f"-{_KEEPERS_SECONDS}")
+        new.write_text(f"-{_KEEPERS_SECONDS}")
+        new.replace(command.folder / "grace")

@@ -55,7 +55,7 @@ def overview_html(seen: Overview) -> str:
 def _cards(seen: Overview) -> Markup:
     nodes = held_nodes(seen.slices)
     held = sum(each.state == "held" for each in seen.slices)
-    cost = cost_of([each for each in seen.slices if each.nodes], seen.now)
+    cost = cost_of([each for each in seen.slices if each.state == "held"], seen.now)
     cards = [
         _card("Programs", str(len(seen.running)), "with slices now"),
         _card("Nodes of pools held", str(nodes), f"in {counted(held, 'slice')}"),
