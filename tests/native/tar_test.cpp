@@ -183,7 +183,13 @@ void what_is_wrong_with_a_shard_is_told() {
   CHECK(says(refusal(one + two.substr(0, 900)),
              "its member 2.jpg has 1000 bytes from byte 1536 on, but the file ends at byte 1924"));
   CHECK(says(refusal(one + std::string(512, 'x') + two), "is damaged at byte 1024, after 1.jpg"));
-  CHECK(says(refusal(one + std::string(4096, '\0') + two), "there is more behind them"));
+  for (const std::size_t blocks : {1, 8, 20, 21, 2048}) {
+    CHECK(says(refusal(one + std::string(blocks * 512, '\0') + two.substr(0, 900)),
+               "has another archive behind its end, from byte " +
+                   std::to_string(1024 + blocks * 512) + " on"));
+  }
+  CHECK(says(refusal(one + std::string(4096, '\0') + std::string(512, 'x')),
+             "there is more behind them"));
   CHECK(says(refusal(tar_header("1.jpg", "00000000009", '0')), "the size of 1.jpg is no number"));
   CHECK(says(refusal(tar_header("1.jpg", std::string(12, '\xff'), '0')), "is no number"));
   CHECK(says(refusal(tar_header("sparse", octal(0, 11), 'S')), "holds the sparse file sparse;"));

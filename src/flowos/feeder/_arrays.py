@@ -90,7 +90,7 @@ def distributed_ranks() -> Ranks | None:
 def as_array(value: object) -> object:
     """Arrays, tensors, images and numbers as NumPy arrays; all else as it is."""
     if isinstance(value, np.ndarray):
-        if np.ma.is_masked(value):
+        if isinstance(value, np.ma.MaskedArray) and b"\1" in np.ma.getmask(value).tobytes():
             raise SampleError(
                 "decode= returned an array with masked values, and a batch has no mask: fill them, "
                 "as with x.filled(0)"

@@ -19,6 +19,7 @@ PICTURES = (
 )
 # fmt: on
 _SHARDS = tuple(ending.removeprefix(".") for ending in (*SHARDS, *PACKED_SHARDS))
+_WAY_OF_SHARDS = "member= says which member of a tar is the sample, column= which of a Parquet file"
 _ALL, _PICTURES = "all", "pictures"
 _KEY_OF_CACHE = re.compile(r"(?:.*/)?[0-9a-f]{32}")
 
@@ -70,9 +71,9 @@ def select_samples(catalog: "Catalog", name: str, files: SampleFilter) -> "tuple
     """
     if not has_files(catalog):
         if files.said:
+            way = "there are none" if catalog.kind == "arrays" else _WAY_OF_SHARDS
             raise FeedError(
-                f"Feed: {name}: extensions= goes with files of which each is a sample; here "
-                "member= says which member of a tar is the sample, column= which of a Parquet file"
+                f"Feed: {name}: extensions= goes with files of which each is a sample; here {way}"
             )
         return catalog, ""
     _refuse_caches(catalog, name)

@@ -1,12 +1,13 @@
 """Sources that are files here: a folder, tar shards, token arrays. Native code lists and reads."""
 
 import glob
+import io
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias
 
 import numpy as np
 
@@ -227,11 +228,10 @@ def _npy_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
     try:
         with path.open("rb") as file:
             version = np.lib.format.read_magic(file)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else _header_2_0
-            shape, is_fortran, dtype = read(file)
-            if version == (3, 0):  # names of fields in UTF-8, which that takes for Latin-1
-                dtype = np.load(path, mmap_mode="r").dtype
+            shape, is_fortran, dtype = _READERS.get(version, _READERS[2, 0])(file)
             header_bytes, file_bytes = file.tell(), os.fstat(file.fileno()).st_size
+    except OSError as why:
+        raise FeedError(f"Feed: {path} cannot be read: {why.strerror}") from why
     except Exception as why:  # the header is Python, in which anything can be wrong
         raise FeedError(f"Feed: {path}: no .npy array: {one_line(why)}") from why
     if dtype.hasobject:
@@ -258,4 +258,22 @@ def _record(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Record:
     return record
 
 
-_header_2_0 = np.lib.format.read_array_header_2_0
+_Header: TypeAlias = tuple[tuple[int, ...], bool, np.dtype[Any]]
+
+
+def _header_3_0(file: BinaryIO) -> _Header:
+    """Names of fields are in UTF-8: as escapes they pass through the reader of Latin-1."""
+    length = int.from_bytes(file.read(4), "little")
+    header = file.read(length)
+    escaped = header.decode().encode("ascii", "backslashreplace")
+    length += len(escaped) - len(header)  # a header that is cut off stays so
+    as_2_0 = io.BytesIO(length.to_bytes(4, "little") + escaped)
+    return np.lib.format.read_array_header_2_0(as_2_0, max_header_size=_MAX_HEADER)
+
+
+_MAX_HEADER = 60_000  # ten thousand letters, as NumPy has it, of which each may be six
+_READERS: dict[tuple[int, int], Callable[[BinaryIO], _Header]] = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+    (3, 0): _header_3_0,
+}

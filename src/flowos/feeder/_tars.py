@@ -9,7 +9,6 @@ import os
 import re
 import tarfile
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from flowos._dataclasses import dataclass
@@ -22,10 +21,12 @@ if TYPE_CHECKING:
     from flowos._native import Catalog, Counter
 
 _BLOCK = 512
-_RECORD = 20 * _BLOCK
-"""That zeros at the end fill, as GNU tar and Python write it unless asked to."""
-# Holds a header, a member of a few numbers and the next header; small next to a round trip.
-_WINDOW = 8 << 10
+# Zeros at the end fill a record: GNU tar and Python write no more blocks of them, unless asked to.
+_END = 21 * _BLOCK
+_MAX_ZEROS = 1 << 20
+# Holds a header, a member of a few numbers, and the next header or such an end; small next to a
+# round trip.
+_WINDOW = 12 << 10
 _NEVER_THE_SAMPLE = frozenset({"cls", "json", "txt"})
 _DUNDER = re.compile(r"__.*__")
 _MAX_CLASS_BYTES = 1024
@@ -158,24 +159,35 @@ def _members(storage: Storage, shard: Entry) -> Iterator[tuple[tarfile.TarInfo, 
             if info.isreg() and not info.issparse():
                 yield info, tar
         end = tar.offset
-    file.seek(end)
-    _check_end(f"{storage.name}/{shard.key}", end, file.read(_RECORD + _BLOCK) or b"")
+    _check_end(f"{storage.name}/{shard.key}", file, end)
 
 
-def _check_end(name: str, end: int, rest: bytes) -> None:
+def _check_end(name: str, file: RangedFile, end: int) -> None:
     """tarfile takes what it cannot read for the end, and looks at nothing behind it.
 
     Raises FeedError if that is no end, or a member follows.
     """
+    file.seek(end)
+    rest = file.read(_END + _BLOCK) or b""
     if any(rest[:_BLOCK]):
         raise FeedError(f"{name}: damaged: no header of a member at byte {end}")
-    for at in range(_BLOCK, len(rest), _BLOCK):
-        with suppress(tarfile.HeaderError):
-            tarfile.TarInfo.frombuf(rest[at : at + _BLOCK], "utf-8", "surrogateescape")
-            raise FeedError(
-                f"{name}: another archive is behind its end, from byte {end + at} on, as of "
-                "cat a.tar b.tar: give both by themselves, or write them as one"
-            )
+    if not rest.strip(b"\0"):
+        rest += file.read(_MAX_ZEROS) or b""
+    zeros = len(rest) - len(rest.lstrip(b"\0"))
+    at = zeros - zeros % _BLOCK
+    if _is_header(rest[at : at + _BLOCK]):
+        raise FeedError(
+            f"{name}: another archive is behind its end, from byte {end + at} on, as of "
+            "cat a.tar b.tar: give both by themselves, or write them as one"
+        )
+
+
+def _is_header(block: bytes) -> bool:
+    try:
+        tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+    except tarfile.HeaderError:
+        return False
+    return True
 
 
 def _word_in(tar: tarfile.TarFile, info: tarfile.TarInfo) -> str:

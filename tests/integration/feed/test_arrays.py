@@ -194,6 +194,18 @@ def test_a_tensor_that_numpy_cannot_hold_is_told_with_its_sample(
         assert [len(made) for made, _ in feed.epoch(0)] == [99]
 
 
+@pytest.mark.parametrize("masked", [False, True])
+def test_arrays_of_fields_may_have_a_mask_of_nothing(data: Path, masked: bool) -> None:
+    array = np.ma.zeros(3, [("a", "i4"), ("b", "f8", 2)])
+    array["b"].mask = [[False, False], [False, masked], [False, False]]
+    with fo.Feed(data, batch_size=2, decode=lambda _: array) as feed:
+        if masked:
+            with pytest.raises(fo.SampleError, match=r"masked values.* as with x\.filled\(0\)"):
+                next(feed.epoch(0))
+        else:
+            assert np.array_equal(next(feed.epoch(0))[0], np.stack([array.data] * 2))
+
+
 @pytest.mark.parametrize("framework", ["numpy", "torch", "jax"])
 def test_a_mask_is_never_dropped(
     data: Path, framework: str, request: pytest.FixtureRequest

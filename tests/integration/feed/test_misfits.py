@@ -70,6 +70,7 @@ def test_endings_of_files_are_refused_where_there_are_no_files(
     for where in (*files, "s3://shards"):
         said = refused(where, extensions=extensions, cache=cache)
         assert said.startswith(f"Feed: {where}: extensions= goes with files of which each is a ")
+        assert said.endswith("there are none") == where.endswith("npy")
         fo.Feed(where, batch_size=1, decode=fo.decode.jpeg(8)).close()
 
 

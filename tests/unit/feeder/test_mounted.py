@@ -181,6 +181,47 @@ def test_an_array_whose_file_is_of_another_length_is_refused(
         at(tmp_path / "a.npy", asked)
 
 
+NAMED = np.dtype([("\u91cf", "<i4"), ("caf\u00e9\\", "<f8")])
+
+
+@pytest.mark.filterwarnings("ignore:Stored array in format 3.0")
+@pytest.mark.parametrize(
+    ("change", "kind", "said"),
+    [
+        (
+            lambda data: data[:-3],
+            NAMED,
+            r"is cut off: 96 bytes .*\u91cf.* 93 follow .*write it again",
+        ),
+        (lambda data: data[:40], NAMED, r"no \.npy array: ValueError: EOF: reading array header"),
+        (lambda data: data[:10], NAMED, r"no \.npy array: ValueError: EOF: reading array header"),
+        (lambda data: data, [("\u91cf", object)], "holds Python objects, which are never loaded"),
+    ],
+)
+def test_an_array_with_names_in_utf8_is_refused_as_any_other(
+    tmp_path: Path, change: Callable[[bytes], bytes], kind: np.dtype[np.void], said: str
+) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((4, 2), kind), allow_pickle=True)
+    (tmp_path / "a.npy").write_bytes(change((tmp_path / "a.npy").read_bytes()))
+    with pytest.raises(FeedError, match=said):
+        at(tmp_path / "a.npy", NONE)
+
+
+@pytest.mark.filterwarnings("ignore:Stored array in format 3.0")
+def test_names_in_utf8_are_read_however_many_there_are(tmp_path: Path) -> None:
+    for kind in (NAMED, np.dtype([("\u91cf" * 300 + str(i), "u1") for i in range(20)])):
+        np.save(tmp_path / "a.npy", np.zeros((4, 2), kind))
+        record = at(tmp_path / "a.npy", NONE).record
+        assert record
+        assert record.dtype == kind
+
+
+def test_an_array_that_cannot_be_read_is_not_taken_for_none(tmp_path: Path) -> None:
+    (tmp_path / "a.npy").mkdir()
+    with pytest.raises(FeedError, match=r"a\.npy cannot be read: Is a directory"):
+        at(tmp_path / "*.npy", NONE)
+
+
 @pytest.mark.parametrize("length", [2**63, 2**70])
 def test_a_length_that_no_file_has_is_refused(tmp_path: Path, length: int) -> None:
     (tmp_path / "a.bin").write_bytes(bytes(64))

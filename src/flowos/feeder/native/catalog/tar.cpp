@@ -20,7 +20,9 @@ namespace flowos::feed {
 namespace {
 
 constexpr std::size_t block_bytes = 512;
-constexpr std::size_t record_bytes = 20 * block_bytes;  // of GNU tar and Python, unless asked to
+// Of zeros at the end, which fill a record: GNU tar and Python write 21 blocks of them at most, but
+// a longer record may be asked for.
+constexpr std::size_t max_zeros = 1 << 20;
 // Holds a header, a member of a few numbers and the next header; small next to a round trip.
 constexpr std::size_t min_window = 8 << 10;
 constexpr std::size_t max_window = 1 << 20;
@@ -149,11 +151,11 @@ std::optional<TarReader::Header> TarReader::header() {
   if (bytes_ - at_ < block_bytes) check({});
   const std::string_view block = view(at_, block_bytes);
   if (is_zero(block)) {
+    check_last();
     const std::uint64_t rest = std::min<std::uint64_t>(bytes_ - at_, block_bytes);
     if (!is_zero(view(bytes_ - rest, rest))) {
       damaged("zeros, but no end: there is more behind them");
     }
-    check_last();
     return std::nullopt;
   }
   check(block);
@@ -171,11 +173,13 @@ std::optional<TarReader::Header> TarReader::header() {
   return head;
 }
 
-// At the zeros of its end, which fill a record: readers of tars stop there, whatever follows.
+// At the zeros of its end: readers of tars stop there, whatever follows.
 void TarReader::check_last() {
-  for (std::uint64_t at = at_; at - at_ <= record_bytes && bytes_ - at >= block_bytes;
+  for (std::uint64_t at = at_; at - at_ <= max_zeros && bytes_ - at >= block_bytes;
        at += block_bytes) {
-    if (!is_summed(view(at, block_bytes))) continue;
+    const std::string_view block = view(at, block_bytes);
+    if (is_zero(block)) continue;
+    if (!is_summed(block)) return;
     refuse("has another archive behind its end, from byte " + std::to_string(at) +
            " on, as of cat a.tar b.tar: give both by themselves, or write them as one");
   }

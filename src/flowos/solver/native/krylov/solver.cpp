@@ -234,7 +234,7 @@ class Solving : public Base {
       fp32_->with(run(kReduction<float>));
       if (settings_.precision == Precision::fp32) return;
       if (info.reason != Reason::stagnated && info.reason != Reason::indefinite) return;
-      if (!fp64_ && !is_as_it_was()) return;
+      if (!fp64_ && !look_again()) return;
       if (!fp64_) make(fp64_);
       info.precision = Precision::fp64;
     }
@@ -265,16 +265,19 @@ class Solving : public Base {
     return takes_tiles(settings_) ? find_grid(matrix, threads_) : std::nullopt;
   }
 
-  // Whether all that was chosen would be chosen now: A may have been changed in place.
-  bool is_as_it_was() const {
-    Csr<Index> now = matrix_;
-    now.repeats = nullptr;
+  // A may have been changed in place: what is set up anew is of its values as they are now. False:
+  // it cannot be solved with any more. Throws MatrixError if its entries are at other places.
+  bool look_again() {
+    matrix_.repeats = nullptr;
+    check_places(matrix_, entries_);
+    if (grid_of(matrix_) != grid_) throw MatrixError(kOverwritten);
     try {
-      check_places(now, entries_);
-      return check(now, threads_) == facts_ && grid_of(now) == grid_;
+      facts_ = check(matrix_, threads_);
     } catch (const MatrixError&) {
       return false;
     }
+    matrix_.repeats = facts_.repeats.data();
+    return true;
   }
 
   template <class T>

@@ -123,9 +123,7 @@ void check_places(const Csr<Index>& matrix, Index entries) {
   };
   for (std::int64_t row = 0; row < matrix.rows; ++row) {
     if (is_inside(row)) continue;
-    throw MatrixError(row_named(row) +
-                      ": indptr or indices of A were overwritten after the set-up; make another "
-                      "Solver after each change of A");
+    throw MatrixError(row_named(row) + ": " + kOverwritten);
   }
 }
 

@@ -13,6 +13,10 @@ namespace flowos::solve {
 template <class Index>
 Facts check(const Csr<Index>& matrix, int threads);
 
+inline constexpr const char* kOverwritten =
+    "indptr or indices of A were overwritten after the set-up; make another Solver after each "
+    "change of A";
+
 // MatrixError if a row has come to be outside of so many entries, or has a column that is not
 // there: the arrays are the caller's, and may have been changed since they were checked.
 template <class Index>

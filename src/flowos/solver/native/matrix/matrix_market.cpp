@@ -73,14 +73,18 @@ std::optional<Number> number_in(std::string_view word) {
   return number;
 }
 
-// With an exponent as Fortran writes it: 1.5D+03, 1.5d-3 and, of three digits, 1.5+300. Out of
-// line, as most files have none.
+// With an exponent as Fortran writes it: 1.5D+03, 1.5d-3 and, of three digits behind a number with
+// a point, 1.5+300. Out of line, as most files have none.
 [[gnu::noinline, gnu::cold]] std::optional<double> fortran_number_in(std::string_view word) {
   const std::size_t end = word.find_first_of("dD+-", 1);
   if (end == std::string_view::npos) return std::nullopt;
-  const std::string_view exponent =
-      word.substr(word[end] == 'd' || word[end] == 'D' ? end + 1 : end);
-  return number_in<double>(std::string(word.substr(0, end)).append("e").append(exponent));
+  const bool has_letter = word[end] == 'd' || word[end] == 'D';
+  const std::string_view digits = word.substr(0, end);
+  const std::string_view exponent = word.substr(has_letter ? end + 1 : end);
+  if (!has_letter && (exponent.size() != 4 || digits.find('.') == std::string_view::npos)) {
+    return std::nullopt;
+  }
+  return number_in<double>(std::string(digits).append("e").append(exponent));
 }
 
 // What the file says of itself before its entries.
@@ -205,7 +209,7 @@ std::string read_entry(std::string_view line, const Head& head, Entry& entry) {
   if (head.has_values) {
     const std::string_view word = take_word(line);
     std::optional<double> value = number_in<double>(word);
-    if (!value) value = fortran_number_in(word);
+    if (!value && !head.has_integers) value = fortran_number_in(word);
     if (!value || !std::isfinite(*value)) {
       return "value " + in_quotes(word) + ": expected a finite number";
     }
