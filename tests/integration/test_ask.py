@@ -1,6 +1,8 @@
 """A question to a small program is answered or refused in time, whatever it leaves behind."""
 
 import os
+import signal
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -41,3 +43,21 @@ def test_a_large_answer_arrives_whole_and_a_missing_program_is_an_error() -> Non
     assert (len(said.stdout), len(said.stderr)) == (3_000_000, 2_000_000)
     with pytest.raises(FileNotFoundError):
         ask(["/no/such/program"], seconds=1.0)
+
+
+def asked_while(after: threading.Thread, seconds: int) -> None:
+    after.start()
+    ask(["sleep", str(seconds)], seconds=60.0)
+
+
+def test_an_interrupt_at_any_moment_of_a_start_leaves_no_program() -> None:
+    main = threading.get_ident()
+    for tenths in range(60):
+        after = threading.Timer(tenths / 10_000, signal.pthread_kill, (main, signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            asked_while(after, LONG_SECONDS + tenths)
+        after.join()
+    lines = [each.read_bytes() for each in Path("/proc/self/task").glob("*/children")]
+    children = [pid for line in lines for pid in line.decode().split()]
+    running = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in children]
+    assert not [words for words in running if words.startswith(b"sleep\0")]

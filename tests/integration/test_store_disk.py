@@ -1,7 +1,9 @@
-"""A store on a full disk, in a read-only folder, or that may not grow: one clear line."""
+"""A store on a full disk, in a read-only folder, that may not grow, or that several make."""
 
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from flowos.store import open_store
@@ -126,3 +128,16 @@ def test_writing_into_a_read_only_folder_is_one_clear_line(tmp_path: Path) -> No
         f"cannot keep the run in {tmp_path / 'data/x.db'}: "
         "it cannot be written: name a place that can (--store FILE, or XDG_DATA_HOME)"
     )
+
+
+def test_programs_that_make_the_same_store_at_once_all_have_it(tmp_path: Path) -> None:
+    for number in range(40):
+        url, together = str(tmp_path / f"{number}/new/runs.db"), threading.Barrier(4)
+
+        def make(url: str = url, together: threading.Barrier = together) -> None:
+            together.wait()
+            open_store(url).close()
+
+        with ThreadPoolExecutor(4) as programs:
+            for made in [programs.submit(make) for _ in range(4)]:
+                made.result()

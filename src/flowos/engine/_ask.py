@@ -8,10 +8,12 @@ import os
 import select
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from types import FrameType
+from typing import BinaryIO, Self
 
 from flowos._dataclasses import dataclass
 
@@ -49,7 +51,7 @@ def ask(
     its session.
     """
     announce_start(lambda: argv)
-    with _memory_file("stdout") as stdout, _memory_file("stderr") as stderr:
+    with _memory_file("stdout") as stdout, _memory_file("stderr") as stderr, _Interrupts() as held:
         process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
@@ -60,12 +62,39 @@ def ask(
             start_new_session=True,
         )
         try:
+            held.deliver()
             if not _ends_within(process.pid, seconds):
                 raise TimeoutError(f"{argv[0]}: no answer within {seconds:.0f} s")
         except BaseException:
             _kill(process)
             raise
         return ToolAnswer(process.wait(), _content(stdout), _content(stderr))
+
+
+class _Interrupts:
+    """Held back until `deliver`: one that comes during a start would leave a program running."""
+
+    def __init__(self) -> None:
+        handler = signal.getsignal(signal.SIGINT)
+        is_main = threading.current_thread() is threading.main_thread()
+        self._handler = handler if is_main and callable(handler) else None
+        self._came: list[tuple[int, FrameType | None]] = []
+
+    def __enter__(self) -> Self:
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, lambda *seen: self._came.append(seen))
+        return self
+
+    def deliver(self) -> None:
+        """From now on they come at once; one that came meanwhile comes now."""
+        handler, self._handler = self._handler, None
+        if handler is not None:
+            signal.signal(signal.SIGINT, handler)
+            for seen in self._came[:1]:
+                handler(*seen)
+
+    def __exit__(self, *_: object) -> None:
+        self.deliver()
 
 
 def which(program: str) -> str | None:

@@ -65,7 +65,7 @@ def make_private(file: Path) -> None:
     """Create the database and its folder where they do not exist, with access for their owner only:
     processes are kept with what their tasks were given."""
     if not file.parent.exists():
-        file.parent.mkdir(mode=0o700, parents=True)
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # others may make it now, too
     if not file.exists():
         file.touch(0o600)
 
