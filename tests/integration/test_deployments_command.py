@@ -176,6 +176,7 @@ def write_baseline(nodes: int, kind: MachineKind) -> None:
             ("clients", "2"),
             ("files", "own"),
             ("direct", "yes"),
+            *((("nodes", str(nodes)),) if nodes > 1 else ()),
             ("workload", "sequential write"),
         ),
         metric="bandwidth",
