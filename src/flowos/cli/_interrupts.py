@@ -3,10 +3,15 @@
 One that comes just as the main thread begins to wait is raised at once all the same. CPython looks
 for signals before it lets go of its lock and then waits: what comes in between, or while another
 thread runs, is seen when the wait is over, after an hour of `time.sleep(3600)`.
+
+One that is raised where Python ignores exceptions, in a `__del__` (that of `Popen` runs after each
+program) or a callback of the garbage collector, is raised again after that.
 """
 
+import _thread
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -53,6 +58,7 @@ def wake_for_interrupts() -> None:
     signal.signal(_NUDGE, lambda *_: None)
     signal.set_wakeup_fd(comes, warn_on_full_buffer=False)
     threading.Thread(target=_nudge, args=(came, threading.get_ident()), daemon=True).start()
+    sys.unraisablehook = _raise_ignored
 
 
 def _nudge(came: int, main: int) -> None:
@@ -61,3 +67,15 @@ def _nudge(came: int, main: int) -> None:
             for seconds in _AFTER_SECONDS:
                 time.sleep(seconds)
                 signal.pthread_kill(main, _NUDGE)
+
+
+def _raise_ignored(ignored: "sys.UnraisableHookArgs") -> None:
+    if ignored.exc_type is KeyboardInterrupt:
+        _thread.start_new_thread(_raise_again, (threading.main_thread().ident or 0, _heard[-1]))
+    else:
+        sys.__unraisablehook__(ignored)
+
+
+def _raise_again(main: int, number: int) -> None:
+    time.sleep(_AFTER_SECONDS[0])
+    signal.pthread_kill(main, number)
