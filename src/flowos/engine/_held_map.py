@@ -42,41 +42,34 @@ class _Raised:
 
 
 class NodePart:
-    """What one node runs: the items it takes. Iterated, it ends where it may take none now.
+    """What one node runs: the items it takes. See `MapPart`; none come where it may have none now.
 
-    take: adds an item that no node has to `pending`, of this attempt if one is given, and returns
-    it. share: how many the part may have now. places: of the node's slice. warm: at so many of them
-    a worker waited when it joined. attempt: at the items that were taken last.
+    take: adds up to so many items that no node has to `pending`, all of one attempt, and returns
+    them. share: how many the part may have now. places: of the node's slice. warm: at so many of
+    them a worker waited when it joined.
     """
 
     def __init__(
         self,
-        take: "Callable[[NodePart, int], MapItem | None]",
+        take: "Callable[[NodePart, int], Sequence[MapItem]]",
         share: "Callable[[NodePart], int]",
         places: int,
         warm: int,
     ) -> None:
         self._take, self._share, self.places, self._warm = take, share, places, warm
-        self._max_pending = self._same = 0
+        self._max_pending = 0
         self.attempt = 1
         self.leaves = False
         self.pending: deque[MapItem] = deque()
         self.run: MapRun
 
-    def __iter__(self) -> Iterator[object]:
-        return self
-
-    def __next__(self) -> object:
-        if len(self.pending) >= self._max_pending or not self.run.in_batches:
+    def take(self, max_items: int) -> list[object]:
+        if not self.run.in_batches or len(self.pending) + max_items > self._max_pending:
             self._max_pending = self._share(self)
-            if len(self.pending) >= self._max_pending:
-                raise StopIteration
-        item = self._take(self, self._same)
-        if item is None:
-            self._same = 0
-            raise StopIteration
-        self._same = self.attempt = item[3]
-        return item[1]
+        items = self._take(self, min(max_items, self._max_pending - len(self.pending)))
+        if items:
+            self.attempt = items[0][3]
+        return [item[1] for item in items]
 
     @property
     def rooms(self) -> MapPlaces:
@@ -85,7 +78,7 @@ class NodePart:
         return MapPlaces(places=self.places, warm=min(self._warm, at_once))
 
     def begin(self, begin: Callable[..., MapRun]) -> None:
-        self.run = begin(self, number=self.number, attempt=lambda: self.attempt)
+        self.run = begin((), part=self)
 
     def number(self, _: int) -> int:
         """Of the first item without a result."""
@@ -198,19 +191,20 @@ class HeldMap:
 
     def results(self) -> Iterator[Any]:
         """One for each value, in order. Raises an error in its place if one ends the map."""
+        results = self._results
         for number in count():
             if number >= self._refill_at and not self._exhausted:
                 self._fill(number)
-            if number == self._taken:
-                if self._failed is not None:
-                    raise self._failed
-                return
-            result = self._results.pop(number, _NOTHING)
+            result = results.pop(number, _NOTHING)
             if result is _NOTHING:
+                if number == self._taken:
+                    break
                 result = self._awaited(number)
             if type(result) is _Raised:
                 raise of_item(result.error, number) from result.error.__cause__
             yield result
+        if self._failed is not None:
+            raise self._failed
 
     def _window(self) -> int:
         """How many items may be taken before the first of them has a result."""
@@ -220,17 +214,19 @@ class HeldMap:
     def _fill(self, number: int) -> None:
         window = self._window()
         until, self._refill_at = number + window, number + (window + 1) // 2
+        queue, taken = self._queue, self._taken
         try:
-            while self._taken < until:
-                value = next(self._values)
-                self._queue.append((self._taken, value, 0, 1))
-                self._taken += 1
-                if self._idle and (len(self._queue) == 1 or self._unshared):  # others know of more
+            while taken < until:
+                queue.append((taken, next(self._values), 0, 1))
+                taken += 1
+                if self._idle and (len(queue) == 1 or self._unshared):  # others know of more
                     self._wake()
         except StopIteration:
             self._exhausted = True
         except Exception as error:
             self._exhausted, self._failed = True, error
+        finally:
+            self._taken = taken
 
     def _awaited(self, number: int) -> object:
         while self._waits(number):
@@ -248,18 +244,17 @@ class HeldMap:
                 self._came.wait()
         return False
 
-    def _next(self, part: NodePart, attempt: int) -> MapItem | None:
-        """None if there is none now. What comes after an item that ended the map is left out.
-
-        attempt: of those that it is run with; 0 if there are none yet.
-        """
+    def _next(self, part: NodePart, most: int) -> Sequence[MapItem]:
+        """What comes after an item that ended the map is left out."""
+        taken: list[MapItem] = []
         with self._lock:  # no item is nowhere while another node asks for its share
-            while self._queue and attempt in (0, self._queue[0][3]):
-                item = self._queue.popleft()
+            queue = self._queue
+            while queue and len(taken) < most and (not taken or queue[0][3] == taken[0][3]):
+                item = queue.popleft()
                 if item[0] < self._stop:
-                    part.pending.append(item)
-                    return item
-        return None
+                    taken.append(item)
+            part.pending.extend(taken)
+        return taken
 
     def _share(self, part: NodePart) -> int:
         """How many of the items without a result the part may have.

@@ -60,9 +60,19 @@ class OpenSlices:
 
     def on_all(self, nodes: Sequence[Node], flow: Flow, options: SliceOptions) -> list[Slice]:
         """The flow ready on each node, on all at once. Raises as `on` does."""
+        if ready := self._ready(nodes, flow):
+            return ready
         later = [Later(partial(self.on, node, flow, options)) for node in nodes[1:]]
         first = [self.on(node, flow, options) for node in nodes[:1]]
         return [*first, *(each.result() for each in later)]
+
+    def _ready(self, nodes: Sequence[Node], flow: Flow) -> list[Slice]:
+        """On each of them; none if it is not yet on one, or all are over: no thread is started."""
+        with self._lock:
+            there = [self._nodes.get(node) for node in nodes]
+        found = [each and each.slices.get(flow) for each in there]
+        ready = [each for each in found if each]
+        return ready if self._over is None and len(ready) == len(nodes) else []
 
     def all(self) -> list[Slice]:
         """What is ready on any node."""

@@ -22,7 +22,7 @@ class Lost:
     other: "Lost | None" = None
     has_taken: threading.Event = field(default_factory=threading.Event)
 
-    def begin(self, part: NodePart, **_: object) -> "Lost":
+    def begin(self, _: object, *, part: NodePart) -> "Lost":
         self.part = part
         return self
 
@@ -33,7 +33,7 @@ class Lost:
         assert self.other
         if self.name == "b":
             assert self.other.has_taken.wait(30)
-        next(self.part)
+        assert self.part.take(1)
         self.has_taken.set()
         assert self.other.has_taken.wait(30)
         while self.name == "b" and self.run.has(cast(Node, self.other)):

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from flowos._collected import apart
 from flowos.engine.flow._executor import Executor
@@ -20,13 +20,27 @@ _OF_ONE_ITEM = (TaskFailed, ValueRefused)
 """Other errors, and those of an executor that has ended, are of all items."""
 
 
+class MapPart(Protocol):
+    """A part of a `map`, whose items come in blocks.
+
+    attempt: at the items that were taken last.
+    """
+
+    @property
+    def attempt(self) -> int: ...
+    def take(self, max_items: int) -> Sequence[object]:
+        """The next ones, all of one attempt; none where there are none now."""
+
+    def number(self, _: int) -> int:
+        """Of the item that is the nth of its run."""
+
+
 class MapRun:
     """Items of one `map`.
 
     start: begins the runs of some items. finish: works until they are done. goes_on: a `RunResult`
-    stands for each item, and one that fails does not end the map. number: of the item that is the
-    nth of this run, where it is a part of a map; what ends it then names no item, as it may be put
-    in the place of others. attempt: at the items that were taken last; 0 is the first one too.
+    stands for each item, and one that fails does not end the map. part: where it is one; what ends
+    it then names no item, as it may be put in the place of others.
     """
 
     def __init__(
@@ -35,15 +49,13 @@ class MapRun:
         pace: BatchPace,
         start: Callable[[Sequence[Sequence[object]], bool, int], Flight],
         finish: Callable[[Executor, FlowRun | MapBatch], Finished],
-        number: Callable[[int], int] | None,
-        attempt: Callable[[], int],
+        part: MapPart | None,
         *,
         goes_on: bool,
     ) -> None:
         self._items, self._pace = items, pace
         self._start, self._finish = start, finish
-        self._is_part, self._number = number is not None, number or int
-        self._attempt = attempt
+        self._part = part
         self._item = 0
         self.goes_on = goes_on
         self._flight: deque[Flight] = deque()
@@ -109,7 +121,7 @@ class MapRun:
 
         Returns whether any are in flight.
         """
-        flight, pace = self._flight, self._pace
+        flight, pace, part = self._flight, self._pace, self._part
         count = sum(run.count for _, run in flight)
         if count > pace.limit // 2:
             return True
@@ -117,7 +129,7 @@ class MapRun:
             taken = self._items.take(min(pace.size, pace.limit - count))
             if not taken:
                 break
-            flight.append(self._start(taken, self.goes_on, self._attempt() or 1))
+            flight.append(self._start(taken, self.goes_on, part.attempt if part else 1))
             count += len(taken)
             if self._left:
                 _leave(tuple(flight))
@@ -136,9 +148,10 @@ class MapRun:
     def _bad(self, error: Exception, result: Callable[..., RunResult], *, one: bool) -> RunResult:
         """Of the item after those that were good; raises the error if it ends the map."""
         ends = not (self.goes_on and one)
-        if ends and self._is_part:
+        if ends and self._part:
             raise error
-        named = of_item(error, self._number(self._item))
+        number = self._part.number(self._item) if self._part else self._item
+        named = of_item(error, number)
         if ends:
             raise named from error.__cause__
         self._item += 1

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from operator import length_hint
 from time import perf_counter
 
@@ -69,13 +70,17 @@ class BatchPace:
 class Items:
     """What is mapped over, item by item. An error on the way ends it; what came before runs.
 
-    refused: the error is of an item, and not of what gives them: then `go_on` takes the next ones.
+    more: gives the next ones, up to so many, once `values` are over. refused: the error is of an
+    item, and not of what gives them: then `go_on` takes the next ones.
     """
 
     def __init__(
-        self, values: Iterator[object], checked: Callable[[object], Sequence[object]]
+        self,
+        values: Iterator[object],
+        checked: Callable[[object], Sequence[object]],
+        more: Callable[[int], Sequence[object]] | None = None,
     ) -> None:
-        self._items, self._checked = values, checked
+        self._items, self._checked, self._more = values, checked, more
         self._over = False
         self.error: Exception | None = None
         self.refused = False
@@ -85,16 +90,18 @@ class Items:
         taken: list[Sequence[object]] = []
         if self._over:
             return taken
-        until = perf_counter() + BATCH_SECONDS
+        until, checked, refused = perf_counter() + BATCH_SECONDS, self._checked, False
         try:
-            for item in self._items:
-                self.refused = True
-                taken.append(self._checked(item))
-                self.refused = False
-                if len(taken) >= max_items or perf_counter() > until:
+            if self._more is not None and not length_hint(self._items):
+                self._items = iter(self._more(max_items))
+            for item in islice(self._items, max_items):
+                refused = True
+                taken.append(checked(item))
+                refused = False
+                if perf_counter() > until:
                     break
         except Exception as error:
-            self.error, self._over = error, True
+            self.error, self._over, self.refused = error, True, refused
         return taken
 
     def go_on(self) -> None:

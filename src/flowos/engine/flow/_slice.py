@@ -19,7 +19,7 @@ from flowos.engine.flow._executor import Executor
 from flowos.engine.flow._failures import input_refused
 from flowos.engine.flow._files import present
 from flowos.engine.flow._freed import Freed
-from flowos.engine.flow._map import Flight, MapRun
+from flowos.engine.flow._map import Flight, MapPart, MapRun
 from flowos.engine.flow._pace import BatchPace, Items
 from flowos.engine.flow._runs import FlowRun, MapBatch, TimedRun, raise_error_of
 from flowos.engine.flow._usage import SliceUsage
@@ -218,10 +218,9 @@ class Slice(Freed):
         values: Iterable[object],
         ahead: int | None = None,
         on_error: OnError = "raise",
-        number: Callable[[int], int] | None = None,
-        attempt: Callable[[], int] = int,
+        part: MapPart | None = None,
     ) -> MapRun:
-        """A `map` that has not begun. number, attempt: see `MapRun`."""
+        """A `map` that has not begun. part: of which its items are, in the place of `values`."""
         check_map(values, ahead, on_error)
         executor = self._executor[0]
         pace = BatchPace(
@@ -230,12 +229,11 @@ class Slice(Freed):
             threads=executor.runs_in_threads,
         )
         return MapRun(
-            Items(iter(values), self._item),
+            Items(iter(values), self._item, part.take if part else None),
             pace,
             self._start,
             self._finish,
-            number,
-            attempt,
+            part,
             goes_on=on_error == "return",
         )
 
