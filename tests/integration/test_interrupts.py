@@ -34,6 +34,27 @@ wake_for_interrupts()
 Fails()
 """
 
+AT_EXIT = """\
+import atexit, os, signal, threading, time
+from flowos.cli._interrupts import wake_for_interrupts
+
+def clean():
+    time.sleep(0.3)
+    print("cleaned")
+
+def interrupts():
+    while threading.main_thread().is_alive():
+        time.sleep(0.001)
+    os.kill(os.getpid(), signal.SIGINT)
+    left.wait()
+
+wake_for_interrupts()
+left = threading.Event()
+atexit.register(left.set)
+atexit.register(clean)
+threading.Thread(target=interrupts).start()
+"""
+
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_that_comes_in_a_finalizer_is_raised_after_it(number: int) -> None:
@@ -46,3 +67,8 @@ def test_other_errors_of_finalizers_are_printed_as_python_does() -> None:
     done = subprocess.run([sys.executable, "-c", OTHERS], capture_output=True, text=True)
     assert done.returncode == 0
     assert "ValueError: of a library's own" in done.stderr
+
+
+def test_an_interrupt_at_the_exit_ends_the_wait_for_threads_and_no_cleaning() -> None:
+    done = subprocess.run([sys.executable, "-c", AT_EXIT], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "cleaned\n")

@@ -70,8 +70,9 @@ def _nudge(came: int, main: int) -> None:
 
 
 def _raise_ignored(ignored: "sys.UnraisableHookArgs") -> None:
-    if ignored.exc_type is KeyboardInterrupt:
-        _thread.start_new_thread(_raise_again, (threading.main_thread().ident or 0, _heard[-1]))
+    main = threading.main_thread()
+    if ignored.exc_type is KeyboardInterrupt and main.is_alive():  # else it is at its exit already
+        _thread.start_new_thread(_raise_again, (main.ident or 0, _heard[-1]))
     else:
         sys.__unraisablehook__(ignored)
 

@@ -1,5 +1,6 @@
 """Tasks of maps over nodes, in a file that a worker imports without pytest."""
 
+import math
 import os
 from pathlib import Path
 
@@ -19,3 +20,8 @@ def meets(name: fo.str_) -> fo.int64:
     Path(name).touch()
     assert comes(lambda: len(list(Path(name).parent.iterdir())) == 3)
     return os.getpid()
+
+
+@fo.task
+def root(x: fo.float64) -> fo.float64:
+    return math.sqrt(x)

@@ -1,13 +1,16 @@
 """The first items of a map go to nodes whose workers run, and no node stays idle for it."""
 
+import math
 import os
 from pathlib import Path
+
+import pytest
 
 import flowos as fo
 from flowos.engine import HeldSlice, SliceOptions, provider_of
 from flowos.model import Ask, Pool
 from tests.contract.test_providers import flow_of
-from tests.integration.flow.node_tasks import meets, pid_once_there
+from tests.integration.flow.node_tasks import meets, pid_once_there, root
 
 
 def on(nodes: int) -> HeldSlice:
@@ -49,3 +52,21 @@ def test_threads_are_everywhere_alike() -> None:
         s.run(flow, "/")
         assert list(s.map(flow, ["/"])) == [[os.getpid()]]
         assert s.notes == ()
+
+
+@pytest.mark.parametrize("wrong", ["text", -1.0])
+def test_items_that_fail_within_batches_are_named_and_lose_no_others(wrong: object) -> None:
+    """Refused before it is run, or by its task."""
+    flow, bad = flow_of(root, fo.float64), range(700, 3000, 97)
+    values = [wrong if i in bad else float(i) for i in range(3000)]
+    with on(2) as s:
+        results = list(s.map(flow, values, on_error="return"))
+        assert [i for i, each in enumerate(results) if each.error] == list(bad)
+        assert all(str(results[i].error).startswith(f"item {i}: ") for i in bad)
+        assert all(
+            each.outputs == [math.sqrt(i)] for i, each in enumerate(results) if each.error is None
+        )
+        found = s.map(flow, values)
+        assert [next(found) for _ in range(700)] == [[math.sqrt(i)] for i in range(700)]
+        with pytest.raises(fo.FlowosError, match=r"^item 700: "):
+            next(found)

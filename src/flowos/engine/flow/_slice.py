@@ -220,7 +220,8 @@ class Slice(Freed):
         on_error: OnError = "raise",
         part: MapPart | None = None,
     ) -> MapRun:
-        """A `map` that has not begun. part: of which its items are, in the place of `values`."""
+        """A `map` that has not begun. part: gives its items, where they are a part of another map's
+        (then there are no `values`)."""
         check_map(values, ahead, on_error)
         executor = self._executor[0]
         pace = BatchPace(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flowos.engine.flow._pace import BatchPace
+from flowos.engine.flow._pace import BatchPace, Items
 
 
 def learned(pace: BatchPace, *times: tuple[int, float, float]) -> BatchPace:
@@ -50,3 +50,23 @@ def test_quick_items_of_threads_are_run_by_the_caller_alone() -> None:
     assert (slow.size, slow.limit) == (4, 5 * 4)
     assert (quick.size, quick.limit) == (4, 4)
     assert learned(BatchPace(places=2), *[QUICK] * 4).limit == 5 * 4
+
+
+def test_what_is_left_of_a_block_after_a_refused_item_comes_before_the_next_block() -> None:
+    asked: list[int] = []
+
+    def more(count: int) -> list[object]:
+        asked.append(count)
+        return [1, "two", 3, 4][:count] if len(asked) == 1 else []
+
+    def checked(item: object) -> list[object]:
+        if isinstance(item, str):
+            raise TypeError(item)
+        return [item]
+
+    items = Items(iter(()), checked, more)
+    assert (items.take(4), items.refused) == ([[1]], True)
+    items.go_on()
+    assert [items.take(1), items.take(8)] == [[[3]], [[4]]]
+    assert (items.take(8), items.error) == ([], None)
+    assert asked == [4, 8]
