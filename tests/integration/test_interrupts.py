@@ -7,7 +7,7 @@ import sys
 import pytest
 
 FINALIZED = """\
-import os, sys, time
+import os, signal, sys, time
 from flowos.cli._interrupts import how_ended, raise_on_signals, wake_for_interrupts
 
 class Ended:
@@ -15,6 +15,7 @@ class Ended:
         os.kill(os.getpid(), {number})
         time.sleep(0)  # the signal is seen here
 
+signal.signal({number}, signal.default_int_handler)  # it may be ignored, as under nohup
 wake_for_interrupts()
 raise_on_signals()
 try:
